@@ -33,18 +33,29 @@ static inline const char *env_value(const char *entry, const char *name)
 	return !*name && *entry == '=' ? entry + 1 : NULL;
 }
 
-/* The first value of name, as getenv finds it; NULL if there is none. An entry cut off at the end of the text counts only
- * if it is terminated there (the caller keeps a NUL behind the text). */
+/* The entries of a block in turn: *cursor starts at 0; NULL at the end. The text's last entry counts only as far as it
+ * goes (the caller keeps a NUL behind the text). */
+static inline const char *env_next(const struct env_block *block, size_t *cursor)
+{
+	const char *entry;
+
+	if (block->pointers)
+		return block->pointers[*cursor] ? block->pointers[(*cursor)++] : NULL;
+	if (*cursor >= block->size)
+		return NULL;
+	entry = block->text + *cursor;
+	*cursor += text_length(entry) + 1;
+	return entry;
+}
+
+/* The first value of name, as getenv finds it; NULL if there is none. */
 static inline const char *env_find(const struct env_block *block, const char *name)
 {
-	const char *value;
+	const char *entry, *value;
+	size_t cursor = 0;
 
-	for (const char *const *p = block->pointers; p && *p; p++) {
-		if ((value = env_value(*p, name)))
-			return value;
-	}
-	for (size_t i = 0; i < block->size; i += text_length(block->text + i) + 1) {
-		if ((value = env_value(block->text + i, name)))
+	while ((entry = env_next(block, &cursor))) {
+		if ((value = env_value(entry, name)))
 			return value;
 	}
 	return NULL;
@@ -64,7 +75,6 @@ enum env_treatment {
 	ENV(ROCR_VISIBLE_DEVICES, ENV_RESTORED)                                                                        \
 	ENV(HIP_VISIBLE_DEVICES, ENV_RESTORED)                                                                         \
 	ENV(ROC_GLOBAL_CU_MASK, ENV_RESTORED)                                                                          \
-	ENV(HIP_DEVICE_MEMORY_LIMIT, ENV_RESTORED)                                                                     \
 	ENV(HIP_DEVICE_MEMORY_SHARED_CACHE, ENV_RESTORED)                                                              \
 	ENV(LIBHIP_LOG_LEVEL, ENV_RESTORED)
 
@@ -84,35 +94,55 @@ static const struct {
 #undef ENV
 };
 
-/* HIP_DEVICE_MEMORY_LIMIT_<index> and its kin: prefix, then the index. name: at least 40 bytes. */
-static inline void env_indexed_name(char *name, const char *prefix, unsigned index)
-{
-	struct text t = { name, 40, 0 };
+/* The limit variables of one block, collected in one pass: blocks of a megabyte exist. */
+struct env_limits {
+	bool any;
+	const char *global;		 /* HIP_DEVICE_MEMORY_LIMIT */
+	const char *indexed[ENV_DEVICES]; /* HIP_DEVICE_MEMORY_LIMIT_<i> */
+};
 
-	text_add(&t, prefix);
-	text_add(&t, "_");
-	text_add_number(&t, index);
+/* The first entry of a name counts, as for getenv. */
+static inline void env_limits_note(const char **place, const char *value)
+{
+	if (!*place)
+		*place = value;
 }
 
-/* One device's limit in one block. Lookup order: indexed, global, then the same of the CUDA names that older pods carry. */
-enum env_limit { ENV_LIMIT_NONE, ENV_LIMIT_SET, ENV_LIMIT_INVALID };
-
-static inline enum env_limit env_limit_of(const struct env_block *block, unsigned index, uint64_t *bytes)
+static inline void env_limits_add(struct env_limits *limits, const char *entry, const char *prefix)
 {
-	static const char prefixes[][24] = { "HIP_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT" };
-	char indexed[40];
+	uint64_t index;
 
-	*bytes = 0;
-	for (unsigned i = 0; i < 2; i++) {
-		const char *value;
-
-		env_indexed_name(indexed, prefixes[i], index);
-		if (!(value = env_find(block, indexed)))
-			value = env_find(block, prefixes[i]);
-		if (value)
-			return memory_size_parse(value, bytes) ? ENV_LIMIT_SET : ENV_LIMIT_INVALID;
+	if (!text_starts(entry, prefix))
+		return;
+	entry += text_length(prefix);
+	if (*entry == '=') {
+		env_limits_note(&limits->global, entry + 1);
+		limits->any = true;
+	} else if (*entry++ == '_' && (*entry != '0' || entry[1] == '=') && text_number(&entry, &index) &&
+		   *entry == '=' && index < ENV_DEVICES) {
+		env_limits_note(&limits->indexed[index], entry + 1);
+		limits->any = true;
 	}
-	return ENV_LIMIT_NONE;
+}
+
+/* Zeroed by the caller. CUDA_DEVICE_MEMORY_LIMIT, which older pods carry, counts where no HIP name is there at all. */
+static inline void env_limits_load(struct env_limits *limits, const struct env_block *block)
+{
+	static const char prefixes[][28] = { "HIP_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT" };
+
+	for (unsigned i = 0; i < 2 && !limits->any; i++) {
+		const char *entry;
+		size_t cursor = 0;
+
+		while ((entry = env_next(block, &cursor)))
+			env_limits_add(limits, entry, prefixes[i]);
+	}
+}
+
+/* The text that sets the device's limit: indexed before global. NULL: none. */
+static inline const char *env_limit_text(const struct env_limits *limits, unsigned index)
+{
+	return limits->indexed[index] ? limits->indexed[index] : limits->global;
 }
 
 /* 0 high, 1 low (any larger number), -1: leave the runtime's default. */
@@ -246,49 +276,39 @@ struct env_policy {
 	bool oversubscribe;
 };
 
-static inline bool env_has_limits(const struct env_block *block)
+static inline void env_policy_load_limit(struct env_policy *p, unsigned index, const char *origin, const char *own)
 {
-	uint64_t bytes;
+	uint64_t mine;
 
-	for (unsigned i = 0; i < ENV_DEVICES; i++) {
-		if (env_limit_of(block, i, &bytes) != ENV_LIMIT_NONE)
-			return true;
+	if (origin && !memory_size_parse(origin, &p->limit[index]) && !p->invalid)
+		p->invalid = origin;
+	if (p->pod_has_limits && own && memory_size_parse(own, &mine) && mine) {
+		if (!p->limit[index] || mine < p->limit[index])
+			p->own_limit[index] = mine;
+		else if (mine > p->limit[index])
+			p->limit_raise_ignored = true;
 	}
-	return false;
-}
-
-static inline const char *env_limit_text(const struct env_block *block, unsigned index)
-{
-	char indexed[40];
-	const char *value;
-
-	env_indexed_name(indexed, "HIP_DEVICE_MEMORY_LIMIT", index);
-	value = env_find(block, indexed);
-	return value ? value : env_find(block, "HIP_DEVICE_MEMORY_LIMIT");
+	if (p->limit[index] || p->own_limit[index])
+		p->limited = true;
 }
 
 static inline void env_policy_load_limits(struct env_policy *p, const struct env_block *pod,
 					  const struct env_block *own)
 {
-	const struct env_block *origin = p->pod_has_limits ? pod : own;
+	struct env_limits limits[2] = { 0 };
 
-	p->origin = env_numbering_of(origin);
+	env_limits_load(&limits[0], pod);
+	env_limits_load(&limits[1], own);
+	p->pod_has_limits = limits[0].any;
+	p->origin = env_numbering_of(p->pod_has_limits ? pod : own);
 	for (unsigned i = 0; i < ENV_DEVICES; i++) {
-		uint64_t mine;
+		const char *mine = env_limit_text(&limits[1], i);
 
-		if (env_limit_of(origin, i, &p->limit[i]) == ENV_LIMIT_INVALID && !p->invalid)
-			p->invalid = env_limit_text(origin, i);
-		if (p->pod_has_limits && env_limit_of(own, i, &mine) == ENV_LIMIT_SET && mine) {
-			if (!p->limit[i] || mine < p->limit[i])
-				p->own_limit[i] = mine;
-			else if (mine > p->limit[i])
-				p->limit_raise_ignored = true;
-		}
-		if (p->limit[i] || p->own_limit[i])
-			p->limited = true;
+		env_policy_load_limit(p, i, p->pod_has_limits ? env_limit_text(&limits[0], i) : mine, mine);
 	}
 }
 
+/* Zeroed by the caller. Keeps pointers into both blocks. */
 static inline void env_policy_load(struct env_policy *p, const struct env_block *pod, const struct env_block *own)
 {
 	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++) {
@@ -303,7 +323,6 @@ static inline void env_policy_load(struct env_policy *p, const struct env_block 
 		p->value[ENV_HSA_CU_MASK_SKIP_INIT] = "";
 	p->priority = env_priority_parse(p->value[ENV_AMD_TASK_PRIORITY]);
 	p->oversubscribe = env_is_true(p->value[ENV_HIP_OVERSUBSCRIBE]);
-	p->pod_has_limits = env_has_limits(pod);
 	env_policy_load_limits(p, pod, own);
 }
 
