@@ -1,4 +1,5 @@
 /* See settings.h. */
+#define _GNU_SOURCE /* MREMAP_MAYMOVE */
 #include "settings.h"
 
 #include "../loader/program_libc.h"
