@@ -125,8 +125,10 @@ static void set_up_cards_locked(void)
 	long cards = settings()->cards;
 
 	self.state->cards = (uint32_t)(cards < 0 ? 0 : cards > MAX_CARDS ? MAX_CARDS : cards);
-	for (int card = 0; card < MAX_CARDS; card++)
+	for (int card = 0; card < MAX_CARDS; card++) {
 		self.state->card[card].capacity = card < cards ? capacity_of(card) : 0;
+		self.state->card[card].gpu_id = (uint64_t)driver_gpu_id(card);
+	}
 	self.state->next_offset = 0;
 }
 

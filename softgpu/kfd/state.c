@@ -110,8 +110,6 @@ static bool is_ours(const struct state *state)
 
 static void init_state(struct state *state)
 {
-	if (is_ours(state))
-		return;
 	init_mutex(state);
 	state->version = STATE_VERSION;
 	state->size_of_process = sizeof(struct state_process);
@@ -122,20 +120,53 @@ static void init_state(struct state *state)
 	state->magic = STATE_MAGIC;
 }
 
+static int open_file(const char *path, int *fd)
+{
+	*fd = path ? real()->open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("kfdemu-state", MFD_CLOEXEC);
+	return *fd < 0 ? -errno : 0;
+}
+
+/* Under the file's lock. A file with other content is somebody else's: left alone. */
+static int map_file_locked(int fd, struct state **out)
+{
+	struct stat file;
+	struct state *state;
+	bool is_new;
+
+	if (fstat(fd, &file))
+		return -errno;
+	is_new = file.st_size == 0;
+	if (!is_new && file.st_size != sizeof *state)
+		return -EINVAL;
+	if (is_new && ftruncate(fd, sizeof *state))
+		return -errno;
+	state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (state == MAP_FAILED)
+		return -errno;
+	if (state->magic == 0) /* new, or its maker died here */
+		init_state(state);
+	*out = state;
+	if (is_ours(state))
+		return 0;
+	state_close(state);
+	return -EINVAL;
+}
+
 struct state *state_open(const char *path)
 {
-	struct state *state = MAP_FAILED;
-	int fd = path ? real()->open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("kfdemu-state", MFD_CLOEXEC);
+	struct state *state = NULL;
+	int fd, error = open_file(path, &fd);
 
-	if (fd < 0)
+	if (error) {
+		errno = -error;
 		return NULL;
-	if (!flock(fd, LOCK_EX) && !ftruncate(fd, sizeof *state))
-		state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (state != MAP_FAILED)
-		init_state(state);
+	}
+	flock(fd, LOCK_EX);
+	error = map_file_locked(fd, &state);
 	flock(fd, LOCK_UN);
 	real()->close(fd);
-	return state == MAP_FAILED ? NULL : state;
+	errno = -error;
+	return error ? NULL : state;
 }
 
 void state_close(struct state *state)
@@ -305,14 +336,10 @@ static int find_process_row(const struct state *state)
 	return best;
 }
 
+/* Not /proc/self/comm: that says ld.so where ld.so was told to run the program. */
 static void read_name(struct state_process *process)
 {
-	int fd = real()->open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, process->name, sizeof process->name - 1);
-
-	if (fd >= 0)
-		real()->close(fd);
-	process->name[length > 0 ? length - 1 : 0] = 0;
+	snprintf(process->name, sizeof process->name, "%s", program_invocation_short_name);
 }
 
 int state_claim_locked(struct state *state, const struct state_identity *self, state_freed *freed, void *context)

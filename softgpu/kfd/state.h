@@ -49,6 +49,7 @@ struct state_card {
 	uint64_t aligned; /* bytes in use, each extent rounded up to 2 MiB, as the kernel's available-memory answer counts */
 	struct state_gauge used;
 	uint64_t refused; /* allocations that got ENOMEM */
+	uint64_t gpu_id;  /* as the KFD names the card */
 };
 
 struct state_extent {
@@ -80,7 +81,8 @@ struct state_identity {
 /* Called for each extent that a reap frees, with the lock held. */
 typedef void state_freed(const struct state_extent *extent, void *context);
 
-/* Maps PATH, made if absent; NULL path: anonymous, shared with forked children only. NULL and errno on failure. */
+/* Maps PATH, made if absent; NULL path: anonymous, shared with forked children only. NULL and errno on failure; EINVAL:
+ * the file is no oracle of this version. */
 struct state *state_open(const char *path);
 void state_close(struct state *state);
 
