@@ -183,10 +183,25 @@ static int gem_mmap(struct drm_file *file, union drm_amdgpu_gem_mmap *args)
 
 static int gem_metadata(struct drm_file *file, struct drm_amdgpu_gem_metadata *args)
 {
-	if (!gem_find_locked(file, args->handle))
+	const struct object *object = gem_find_locked(file, args->handle);
+	struct state_metadata *kept;
+
+	if (!object || object->row < 0)
 		return -ENOENT;
-	if (args->op == AMDGPU_GEM_METADATA_OP_GET_METADATA)
-		memset(&args->data, 0, sizeof args->data);
+	if (args->data.data_size_bytes > sizeof kept->words)
+		return -EINVAL;
+	kept = &driver()->state->metadata[object->row];
+	if (args->op == AMDGPU_GEM_METADATA_OP_SET_METADATA) {
+		kept->flags = args->data.flags;
+		kept->tiling = args->data.tiling_info;
+		kept->bytes = args->data.data_size_bytes;
+		memcpy(kept->words, args->data.data, sizeof kept->words);
+		return 0;
+	}
+	args->data.flags = kept->flags;
+	args->data.tiling_info = kept->tiling;
+	args->data.data_size_bytes = kept->bytes;
+	memcpy(args->data.data, kept->words, sizeof kept->words);
 	return 0;
 }
 

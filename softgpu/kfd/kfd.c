@@ -11,6 +11,7 @@
 
 #include <asm/ioctl.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
 
@@ -137,7 +138,14 @@ static command_function *const commands[256] = {
 	COMMAND(0x23, memory_available),
 	COMMAND(0x24, memory_export),
 	COMMAND(0x25, accept_it), /* RUNTIME_ENABLE */
+	COMMAND(KFD_NR_IPC_IMPORT, memory_ipc_import),
+	COMMAND(KFD_NR_IPC_EXPORT, memory_ipc_export),
 };
+
+static bool is_offered(unsigned int number)
+{
+	return commands[number] && (number < KFD_NR_OUT_OF_TREE || settings()->ipc);
+}
 
 int kfd_command(unsigned long command, void *args)
 {
@@ -145,7 +153,7 @@ int kfd_command(unsigned long command, void *args)
 
 	driver();
 	queues_wake();
-	if (commands[number])
+	if (is_offered(number))
 		return commands[number](args);
 	if (number == KFD_NR_DBG_TRAP || number >= KFD_NR_OUT_OF_TREE) {
 		log_line("REFUSED kfd command %#lx", command);

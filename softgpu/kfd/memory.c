@@ -427,20 +427,23 @@ static int adopt_locked(const struct dmabuf_label *label, struct object **out)
 	return error;
 }
 
-int object_import_locked(int fd, struct object **out)
+static int import_label_locked(const struct dmabuf_label *label, struct object **out)
 {
-	struct dmabuf_label label;
-	struct object *known;
-	int error = read_label(fd, &label);
+	struct object *known = find_serial_locked(label->serial);
 
-	if (error)
-		return error;
-	known = find_serial_locked(label.serial);
 	if (!known)
-		return adopt_locked(&label, out);
+		return adopt_locked(label, out);
 	known->references++;
 	*out = known;
 	return 0;
+}
+
+int object_import_locked(int fd, struct object **out)
+{
+	struct dmabuf_label label;
+	int error = read_label(fd, &label);
+
+	return error ? error : import_label_locked(&label, out);
 }
 
 int memory_dmabuf_info(struct kfd_ioctl_get_dmabuf_info_args *args)
@@ -461,6 +464,17 @@ int memory_dmabuf_info(struct kfd_ioctl_get_dmabuf_info_args *args)
 	return error;
 }
 
+static int give_handle_locked(struct object *object, uint32_t gpu_id, uint64_t address, __u64 *handle)
+{
+	int error = handle_add_locked(object, gpu_id, handle);
+
+	if (error)
+		object_put_locked(object);
+	else
+		map_on_cpu(object, address);
+	return error;
+}
+
 int memory_import(struct kfd_ioctl_import_dmabuf_args *args)
 {
 	struct object *object;
@@ -469,16 +483,52 @@ int memory_import(struct kfd_ioctl_import_dmabuf_args *args)
 	memory_lock();
 	if (!error)
 		error = object_import_locked((int)args->dmabuf_fd, &object);
-	if (!error) {
-		error = handle_add_locked(object, args->gpu_id, &args->handle);
-		if (error)
-			object_put_locked(object);
-		else
-			map_on_cpu(object, args->va_addr);
-	}
+	if (!error)
+		error = give_handle_locked(object, args->gpu_id, args->va_addr, &args->handle);
 	memory_unlock();
 	log_line("IMPORT gpu_id=%#x address=%#llx handle=%#llx result=%d", args->gpu_id, args->va_addr, args->handle,
 		 error);
+	return error;
+}
+
+/* The name that one process tells another: what a dma-buf's label says, without a descriptor. */
+int memory_ipc_export(struct kfd_ioctl_ipc_export_args *args)
+{
+	struct object **slot;
+	int error = -EINVAL;
+
+	memory_lock();
+	slot = handle_slot_locked(args->handle);
+	if (slot && (*slot)->row >= 0) {
+		memcpy(args->share_handle, &(*slot)->serial, sizeof(*slot)->serial);
+		args->share_handle[2] = (uint32_t)(*slot)->row;
+		args->share_handle[3] = (*slot)->flags;
+		error = 0;
+	}
+	memory_unlock();
+	log_line("IPC_EXPORT handle=%#llx result=%d", args->handle, error);
+	return error;
+}
+
+int memory_ipc_import(struct kfd_ioctl_ipc_import_args *args)
+{
+	struct dmabuf_label label = { .row = args->share_handle[2], .flags = args->share_handle[3] };
+	struct object *object;
+	int error = driver_card(args->gpu_id) < 0 || label.row >= MAX_EXTENTS ? -EINVAL : 0;
+
+	memcpy(&label.serial, args->share_handle, sizeof label.serial);
+	memory_lock();
+	if (!error)
+		error = import_label_locked(&label, &object);
+	if (!error)
+		error = give_handle_locked(object, args->gpu_id, args->va_addr, &args->handle);
+	if (!error) {
+		args->mmap_offset = object->offset;
+		args->flags = object->flags;
+	}
+	memory_unlock();
+	log_line("IPC_IMPORT gpu_id=%#x address=%#llx handle=%#llx result=%d", args->gpu_id, args->va_addr,
+		 args->handle, error);
 	return error;
 }
 

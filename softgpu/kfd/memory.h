@@ -29,6 +29,8 @@ int memory_available(struct kfd_ioctl_get_available_memory_args *args);
 int memory_dmabuf_info(struct kfd_ioctl_get_dmabuf_info_args *args);
 int memory_import(struct kfd_ioctl_import_dmabuf_args *args);
 int memory_export(struct kfd_ioctl_export_dmabuf_args *args);
+int memory_ipc_import(struct kfd_ioctl_ipc_import_args *args);
+int memory_ipc_export(struct kfd_ioctl_ipc_export_args *args);
 
 /* For DRM. The caller holds memory_lock(). A returned object has one reference more. */
 void memory_lock(void);

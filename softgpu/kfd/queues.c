@@ -73,16 +73,21 @@ static enum step run_all(void)
 	return best;
 }
 
-/* How long to sleep after IDLE turns without a packet. A blocked packet is looked at more often. */
+/* How long to sleep after IDLE turns without a packet. A blocked packet is looked at more often. Waiting programs soon
+ * enter the driver, which ends the sleep: only one that polls memory for ever sees the longest one. */
 static long pause_ns(long idle, bool is_blocked)
 {
-	if (idle < SPINS)
-		return 0;
-	if (idle < SPINS + 1000)
-		return 20000;
-	if (is_blocked || idle < SPINS + 1500)
-		return 200000;
-	return idle < SPINS + 2500 ? 1000000 : 4000000;
+	static const struct {
+		long turns, ns;
+	} steps[] = { { SPINS, 0 }, { 500, 20000 }, { 100, 200000 }, { 100, 1000000 }, { 200, 5000000 } };
+	long end = 0;
+
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		end += steps[i].turns;
+		if (idle < end)
+			return is_blocked && steps[i].ns > 200000 ? 200000 : steps[i].ns;
+	}
+	return is_blocked ? 200000 : 20000000;
 }
 
 static void sleep_unless_woken(uint32_t seen, long ns)
@@ -110,7 +115,7 @@ static void *run(void *unused)
 			__builtin_ia32_pause();
 		if (atomic_load(&wakes) != seen && idle > SPINS / 2)
 			idle = SPINS / 2;
-		if (idle % 500 == 499)
+		if (idle % 50 == 49 && idle > SPINS)
 			memory_collect();
 	}
 	return unused;

@@ -238,6 +238,8 @@ int state_take_locked(struct state *state, int process, int card, uint64_t size,
 	*extent = (struct state_extent){ .offset = state->next_offset, .creator = (uint16_t)process,
 		.card = (uint8_t)card, .kind = (uint8_t)kind, .is_vram = is_vram, .serial = state->next_serial++ };
 	extent->holders[process / 64] = 1ull << process % 64;
+	if (state->metadata[*row].bytes)
+		state->metadata[*row] = (struct state_metadata){ 0 };
 	state->next_offset += round_up(bytes, ALIGN_2M);
 	extent->size = bytes;
 	charge(state, extent);

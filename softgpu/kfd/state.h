@@ -61,6 +61,13 @@ struct state_extent {
 	uint64_t serial; /* never used twice in a run */
 };
 
+/* What a process attached to an extent for others to read (DRM's GEM metadata). */
+struct state_metadata {
+	uint64_t flags, tiling;
+	uint32_t bytes;
+	uint32_t words[64];
+};
+
 struct state {
 	uint64_t magic;
 	uint32_t version, size_of_process, size_of_extent, cards;
@@ -71,6 +78,7 @@ struct state {
 	struct state_card card[MAX_CARDS];
 	struct state_process process[MAX_PROCESSES];
 	struct state_extent extent[MAX_EXTENTS];
+	struct state_metadata metadata[MAX_EXTENTS]; /* of the extent in the same row */
 };
 
 struct state_identity {

@@ -26,7 +26,24 @@ struct kfd_ioctl_runtime_enable_args {
 
 /* Debugging (0x26) has large argument structures that nothing here looks into. */
 #define KFD_NR_DBG_TRAP 0x26
-/* 0x80 and up: commands of AMD's out-of-tree driver, which the kernel's own driver refuses. */
+/* 0x80 and up: commands of AMD's out-of-tree driver, which the kernel's own driver refuses. Of these the emulation has
+ * the two that share memory by name. */
 #define KFD_NR_OUT_OF_TREE 0x80
+#define KFD_NR_IPC_IMPORT 0x80
+#define KFD_NR_IPC_EXPORT 0x81
+
+struct kfd_ioctl_ipc_export_args {
+	__u64 handle;
+	__u32 share_handle[4]; /* from KFD */
+	__u32 gpu_id, flags;
+};
+
+struct kfd_ioctl_ipc_import_args {
+	__u64 handle; /* from KFD */
+	__u64 va_addr;
+	__u64 mmap_offset; /* from KFD */
+	__u32 share_handle[4];
+	__u32 gpu_id, flags;
+};
 
 #endif
