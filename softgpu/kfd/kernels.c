@@ -2,11 +2,11 @@
 #include "kernels.h"
 #include "log.h"
 #include "memory.h"
+#include "real.h"
 
 #include <elf.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { MAX_KNOWN = 1024, NAME_BYTES = 64 };
 
@@ -114,7 +114,7 @@ static void learn(struct known *entry, uint64_t kernel)
 		entry->argument_bytes = ((const struct descriptor *)(const void *)((const uint8_t *)view.base + view.at))->argument_bytes;
 	strncpy(entry->name, name ? name : "?", NAME_BYTES - 1);
 	if (view.base) {
-		munmap(view.base, view.size);
+		real()->munmap(view.base, view.size);
 		memory_set_kind(kernel, KIND_CODE);
 	}
 }

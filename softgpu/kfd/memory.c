@@ -592,18 +592,23 @@ struct memory_view memory_view(uint64_t address)
 	return view;
 }
 
+void object_set_kind_locked(struct object *object, enum kind kind)
+{
+	struct state *state = driver()->state;
+
+	state_lock(state);
+	state_set_kind_locked(state, object->row, kind);
+	state_unlock(state);
+}
+
 void memory_set_kind(uint64_t address, enum kind kind)
 {
-	const struct driver *own = driver();
-	const struct object *object;
+	struct object *object;
 
 	memory_lock();
 	object = find_address_locked(address);
-	if (object && object->row >= 0) {
-		state_lock(own->state);
-		state_set_kind_locked(own->state, object->row, kind);
-		state_unlock(own->state);
-	}
+	if (object && object->row >= 0)
+		object_set_kind_locked(object, kind);
 	memory_unlock();
 }
 

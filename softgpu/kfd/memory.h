@@ -37,6 +37,7 @@ void memory_lock(void);
 void memory_unlock(void);
 int object_create_locked(int card, uint64_t size, uint32_t flags, enum kind kind, struct object **out);
 void object_put_locked(struct object *object);
+void object_set_kind_locked(struct object *object, enum kind kind);
 int object_export_locked(struct object *object); /* a new descriptor */
 int object_import_locked(int fd, struct object **out);
 

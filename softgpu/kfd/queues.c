@@ -191,7 +191,7 @@ static void note_memory(const struct kfd_ioctl_create_queue_args *args)
 	if (args->eop_buffer_address)
 		memory_set_kind(args->eop_buffer_address, KIND_QUEUE);
 	if (args->ctx_save_restore_address)
-		svm_note_save_area(args->ctx_save_restore_address, args->ctx_save_restore_size);
+		svm_note_save_area(args->ctx_save_restore_address);
 }
 
 int queues_create(struct kfd_ioctl_create_queue_args *args)

@@ -112,16 +112,27 @@ int svm_command(struct kfd_ioctl_svm_args *args)
 	return 0;
 }
 
-void svm_note_save_area(uint64_t address, uint64_t size)
+static void note_save_area_locked(struct range *range)
 {
-	if (!settings()->cwsr_vram)
-		return;
+	if (!settings()->cwsr_vram) {
+		release(range->object);
+		range->object = NULL;
+	} else if (range->object) {
+		memory_lock();
+		object_set_kind_locked(range->object, KIND_QUEUE);
+		memory_unlock();
+	} else if (charge(range, KIND_QUEUE)) {
+		log_line("SVM save area does not fit: left in system memory");
+	}
+}
+
+void svm_note_save_area(uint64_t address)
+{
 	pthread_mutex_lock(&mutex);
 	for (struct range *range = ranges; range; range = range->next)
-		if (address >= range->address && address < range->address + range->size)
-			charge(range, KIND_QUEUE);
+		if (address >= range->address && address - range->address < range->size)
+			note_save_area_locked(range);
 	pthread_mutex_unlock(&mutex);
-	(void)size;
 }
 
 void svm_note_unmap(uint64_t address, uint64_t size)

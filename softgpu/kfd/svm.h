@@ -12,7 +12,7 @@
 
 int svm_command(struct kfd_ioctl_svm_args *args);
 /* A queue saves its state there. */
-void svm_note_save_area(uint64_t address, uint64_t size);
+void svm_note_save_area(uint64_t address);
 /* The program unmapped memory: what was there is nowhere now. */
 void svm_note_unmap(uint64_t address, uint64_t size);
 void svm_forget(void);
