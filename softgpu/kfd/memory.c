@@ -107,13 +107,18 @@ static void object_unlink_locked(struct object *object)
 	free(object);
 }
 
+static bool is_to_fail(long nth)
+{
+	return settings()->fail_nth && nth >= settings()->fail_nth && nth < settings()->fail_nth + settings()->fail_count;
+}
+
 static int take_extent_locked(struct object *object, enum kind kind)
 {
 	const struct driver *own = driver();
 	bool is_vram = object->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 	int outcome = STATE_NO_VRAM;
 
-	if (is_vram && ++vram_allocations == settings()->fail_nth)
+	if (is_vram && is_to_fail(++vram_allocations))
 		return -ENOMEM;
 	for (int try = 0; try < 2 && outcome != STATE_DONE; try++) {
 		if (try)
