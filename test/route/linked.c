@@ -1,0 +1,18 @@
+/* A program linked with the runtime that goes the way of the module it is linked with. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
+#include "route.h"
+
+extern route_module route_run;
+
+int main(int argc, char **argv)
+{
+	int answers[ROUTE_ROWS];
+
+	(void)argc;
+	route_stub(RTLD_DEFAULT);
+	route_run(answers);
+	route_report(argv[1], answers);
+	return 0;
+}
