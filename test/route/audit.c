@@ -1,6 +1,7 @@
 /* The smallest audit library around the real src/loader: each wrapper answers with its number.
  *
- * ROUTE_FORBID (in_place, copy, both) makes it patch in another way, and with `both` bind through la_symbind64.
+ * ROUTE_FORBID (in_place, copy, both) makes it patch in another way, and with `both` bind through
+ * la_symbind64.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -17,16 +18,17 @@ enum { COPIES = 8 };
 static void *originals[COPIES][ROUTE_ROWS];
 static struct patch_result results[COPIES];
 
-#define ROW(name, node)                                                                                                \
-	static int wrapped_##name(void)                                                                                \
-	{                                                                                                              \
-		return ROUTE_WRAPPED + ROW_##name;                                                                     \
+#define ROW(name, node)                                                                                      \
+	static int wrapped_##name(void)                                                                      \
+	{                                                                                                    \
+		return ROUTE_WRAPPED + ROW_##name;                                                           \
 	}
 #include "rows.h"
 
 static void list_fill(struct patch *list, unsigned copy)
 {
-#define ROW(name, node) list[ROW_##name] = (struct patch){ #name, wrapped_##name, &originals[copy][ROW_##name] };
+#define ROW(name, node)                                                                                      \
+	list[ROW_##name] = (struct patch){#name, wrapped_##name, &originals[copy][ROW_##name]};
 #include "rows.h"
 }
 
@@ -76,8 +78,8 @@ EXPORT unsigned la_objclose(uintptr_t *cookie)
 	return 0;
 }
 
-EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags,
-			      const char *name)
+EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
+			      unsigned *flags, const char *name)
 {
 	struct patch list[ROUTE_ROWS];
 	void *wrapper;

@@ -5,7 +5,7 @@ import sys
 
 runtime = ctypes.CDLL(sys.argv[1])
 route = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libroute.so"))
-rows = int(sys.argv[2])
+rows = ctypes.c_int.in_dll(route, "route_rows").value
 names = (ctypes.c_char_p * rows).in_dll(route, "route_names")
 
 route.route_stub(ctypes.c_void_p(runtime._handle))

@@ -12,11 +12,17 @@ static int answer;
 
 struct by_value {
 	int (*function)(void *);
-	void operator()(void *p) const { answer = function(p); }
+	void operator()(void *p) const
+	{
+		answer = function(p);
+	}
 };
 
 template <int (*function)(void *)> struct by_type {
-	void operator()(void *p) const { answer = function(p); }
+	void operator()(void *p) const
+	{
+		answer = function(p);
+	}
 };
 
 template <int (*function)(void *)> static int destroy(void)

@@ -1,8 +1,8 @@
 /* A program that is not linked with the runtime and loads it, or a plugin linked with it, while it runs.
  *
  *	loader plugin ROUTE lazy|now|deepbind|namespace PLUGIN	go the plugin's way
- *	loader runtime ROUTE lazy|now|namespace RUNTIME...	look every function up in each, one after the other
- *	loader reload ROUTE now RUNTIME				the same after closing and loading it again
+ *	loader runtime ROUTE lazy|now|namespace RUNTIME...	look every function up in each, one after the
+ *other loader reload ROUTE now RUNTIME				the same after closing and loading it again
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

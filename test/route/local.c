@@ -8,8 +8,8 @@ void route_run(int *answers)
 {
 	route_function *volatile local;
 
-#define ROW(name, node)                                                                                                \
-	local = name;                                                                                                  \
+#define ROW(name, node)                                                                                      \
+	local = name;                                                                                        \
 	answers[ROW_##name] = local();
 #include "rows.h"
 }

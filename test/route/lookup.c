@@ -1,4 +1,5 @@
-/* A program linked with the runtime that looks each function up: lookup HOW, where HOW is one of the names below. */
+/* A program linked with the runtime that looks each function up: lookup HOW, where HOW is one of the names
+ * below. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -54,13 +55,13 @@ static const struct {
 	const char *name;
 	void *(*find)(int row);
 } ways[] = {
-	{ "dlsym_default", by_default },
-	{ "dlsym_handle", by_handle },
-	{ "dlsym_next", by_next },
-	{ "dlvsym", by_version },
-	{ "dlvsym_old", by_old_version },
-	{ "hipGetProcAddress", by_proc_address },
-	{ "hipGetDriverEntryPoint", by_driver_entry_point },
+    {"dlsym_default", by_default},
+    {"dlsym_handle", by_handle},
+    {"dlsym_next", by_next},
+    {"dlvsym", by_version},
+    {"dlvsym_old", by_old_version},
+    {"hipGetProcAddress", by_proc_address},
+    {"hipGetDriverEntryPoint", by_driver_entry_point},
 };
 
 int main(int argc, char **argv)

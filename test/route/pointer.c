@@ -1,8 +1,8 @@
 /* Calls each function through a static pointer of its own that is initialised with its address. */
 #include "route.h"
 
-#define ROW(name, node)                                                                                                \
-	extern route_function name;                                                                                    \
+#define ROW(name, node)                                                                                      \
+	extern route_function name;                                                                          \
 	static route_function *volatile pointer_##name = name;
 #include "rows.h"
 

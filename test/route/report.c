@@ -11,6 +11,8 @@
 
 #include "route.h"
 
+const int route_rows = ROUTE_ROWS;
+
 const char *const route_names[ROUTE_ROWS] = {
 #define ROW(name, node) #name,
 #include "rows.h"
@@ -91,7 +93,7 @@ static void stub_add(unsigned char *entry, int row)
 
 void route_stub(void *handle)
 {
-	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	const char *library = getenv("ROUTE_STUB");
 
 	if (!library)

@@ -1,7 +1,7 @@
 /* What the parts of the route matrix agree on.
  *
- * Row i of the table answers ROUTE_REAL + i in the stand-in runtime and ROUTE_WRAPPED + i in its wrapper, whatever the
- * arguments are. A client goes one way to every row and reports the answers.
+ * Row i of the table answers ROUTE_REAL + i in the stand-in runtime and ROUTE_WRAPPED + i in its wrapper,
+ * whatever the arguments are. A client goes one way to every row and reports the answers.
  */
 #ifndef ROUTE_H
 #define ROUTE_H
@@ -17,6 +17,7 @@ enum route_row {
 /* Called without arguments and not declared with any: only the number that comes back matters. */
 typedef int route_function();
 
+extern const int route_rows; /* ROUTE_ROWS, for Python */
 extern const char *const route_names[ROUTE_ROWS];
 extern const char *const route_nodes[ROUTE_ROWS];
 
@@ -27,7 +28,8 @@ typedef void route_module(int *answers);
 void route_report(const char *route, const int *answers);
 
 /* With ROUTE_STUB=name.so: the wrappers that names lead to in handle, if they lie in that library, answer
- * ROUTE_WRAPPED + i at their first instruction, so that a product's wrapper can be recognised without being run. */
+ * ROUTE_WRAPPED + i at their first instruction, so that a product's wrapper can be recognised without being
+ * run. */
 void route_stub(void *handle);
 
 #endif

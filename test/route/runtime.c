@@ -1,24 +1,24 @@
-/* A stand-in for libamdhip64.so: every function of the table under its real symbol version, each answering with its
- * number; and an old version of each, as a library that kept its history has. */
+/* A stand-in for libamdhip64.so: every function of the table under its real symbol version, each answering
+ * with its number; and an old version of each, as a library that kept its history has. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
 #include "route.h"
 
-#define ROW(name, node)                                                                                                \
-	__attribute__((used)) int real_##name(void)                                                                    \
-	{                                                                                                              \
-		return ROUTE_REAL + ROW_##name;                                                                        \
-	}                                                                                                              \
+#define ROW(name, node)                                                                                      \
+	__attribute__((used)) int real_##name(void)                                                          \
+	{                                                                                                    \
+		return ROUTE_REAL + ROW_##name;                                                              \
+	}                                                                                                    \
 	__asm__(".symver real_" #name ", " #name "@@" #node "\n.symver real_" #name ", " #name "@hip_0.9");
 #include "rows.h"
 
 /* What tells a runtime from an interposer. */
-#define ANSWER_NOTHING(name)                                                                                           \
-	__attribute__((used)) int real_##name(void)                                                                    \
-	{                                                                                                              \
-		return 0;                                                                                              \
-	}                                                                                                              \
+#define ANSWER_NOTHING(name)                                                                                 \
+	__attribute__((used)) int real_##name(void)                                                          \
+	{                                                                                                    \
+		return 0;                                                                                    \
+	}                                                                                                    \
 	__asm__(".symver real_" #name ", " #name "@@hip_4.2");
 ANSWER_NOTHING(hipInit)
 ANSWER_NOTHING(hipGetDevice)
@@ -48,7 +48,8 @@ static int find_own(const char *name, void **function)
 	return *function ? 0 : 500;
 }
 
-__attribute__((used)) int real_hipGetProcAddress(const char *name, void **function, int version, unsigned long flags)
+__attribute__((used)) int real_hipGetProcAddress(const char *name, void **function, int version,
+						 unsigned long flags)
 {
 	(void)version, (void)flags;
 	return find_own(name, function);
