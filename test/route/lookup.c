@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	int answers[ROUTE_ROWS];
 
 	runtime = dlopen("libamdhip64.so.7", RTLD_LAZY);
-	route_stub(RTLD_DEFAULT);
+	route_stub(runtime);
 	for (unsigned i = 0; argc > 1 && i < sizeof ways / sizeof *ways; i++) {
 		if (strcmp(ways[i].name, argv[1]))
 			continue;
