@@ -323,6 +323,75 @@ TEST(the_default_version_is_the_original_and_an_older_one_with_other_code_is_lef
 	fake_free(f);
 }
 
+TEST(an_older_version_with_other_code_is_led_to_a_wrapper_of_its_own)
+{
+	static void *older;
+	static const struct patch list[] = {{"alpha", (void *)wrapper_b, &older},
+					    {"beta", (void *)wrapper_b, &older}};
+
+	for (int kind = FAKE_GNU; kind <= (FAKE_GNU | FAKE_EXECUTABLE); kind += FAKE_EXECUTABLE) {
+		struct fake *f = fake_make(kind, versions, 5);
+		struct elf_object object;
+		struct patch_result first, second;
+
+		reset();
+		older = NULL;
+		CHECK(elf_object_load(&object, &f->map));
+		first = elf_patch_older(&object, list, 2);
+		second = elf_patch(&object, both, 2);
+		CHECK_EQ(first.wanted, 1);
+		CHECK_EQ(first.bound, 1);
+		CHECK_EQ(second.wanted, 2);
+		CHECK_EQ(second.bound, 2);
+		CHECK(original_a == at(f, 0x200) && older == at(f, 0x100));
+		CHECK((void *)(object.symbols[1].st_value + f->map.l_addr) == (void *)wrapper_b);
+		CHECK((void *)(object.symbols[2].st_value + f->map.l_addr) == (void *)wrapper_a);
+		CHECK((void *)(object.symbols[4].st_value + f->map.l_addr) == (void *)wrapper_a);
+		elf_patch_undo(&first);
+		fake_free(f);
+	}
+}
+
+TEST(a_name_without_an_older_version_is_not_wanted_in_one)
+{
+	static void *older;
+	static const struct patch list[] = {{"beta", (void *)wrapper_b, &older}};
+	struct fake *f = fake_make(FAKE_GNU, versions, 5);
+	struct elf_object object;
+	struct patch_result result;
+
+	reset();
+	CHECK(elf_object_load(&object, &f->map));
+	result = elf_patch_older(&object, list, 1);
+	CHECK(result.way == PATCH_NONE && !result.wanted && !older);
+	fake_free(f);
+}
+
+TEST(a_second_list_keeps_what_the_first_one_rewrote)
+{
+	for (int kind = FAKE_GNU; kind <= (FAKE_GNU | FAKE_EXECUTABLE); kind += FAKE_EXECUTABLE) {
+		struct fake *f = usual_fake(kind);
+		struct elf_object object;
+		struct patch_result first, second;
+
+		reset();
+		fake_protect(f, kind);
+		CHECK(elf_object_load(&object, &f->map));
+		first = elf_patch(&object, &both[0], 1);
+		second = elf_patch(&object, &both[1], 1);
+		CHECK_EQ(first.way, second.way);
+		CHECK_EQ(first.bound + second.bound, 2);
+		CHECK(!second.copy);
+		CHECK(elf_object_address(&object, "alpha") == (void *)wrapper_a);
+		CHECK(elf_object_address(&object, "beta") == (void *)wrapper_b);
+		CHECK(original_a == at(f, 0x222) && original_b == at(f, 0x333));
+		if (first.copy)
+			CHECK(fake_entry(f, DT_SYMTAB)->d_un.d_ptr == (uintptr_t)first.copy);
+		elf_patch_undo(&first);
+		fake_free(f);
+	}
+}
+
 TEST(an_ifunc_is_left_alone_and_told)
 {
 	static const struct fake_symbol symbols[] = {{"alpha", 0x100, STT_GNU_IFUNC, DEFINED, 2}};
@@ -345,9 +414,9 @@ TEST(an_ifunc_is_left_alone_and_told)
 TEST(an_ifunc_beside_a_function_of_the_same_name_is_not_rewritten)
 {
 	static const struct fake_symbol symbols[] = {
-		{ "alpha", 0x100, STT_GNU_IFUNC, DEFINED, 2 },
-		{ "alpha", 0x200, STT_FUNC, DEFINED, 3 | HIDDEN_VERSION },
-		{ "alpha", 0x200, STT_GNU_IFUNC, DEFINED, 4 | HIDDEN_VERSION },
+	    {"alpha", 0x100, STT_GNU_IFUNC, DEFINED, 2},
+	    {"alpha", 0x200, STT_FUNC, DEFINED, 3 | HIDDEN_VERSION},
+	    {"alpha", 0x200, STT_GNU_IFUNC, DEFINED, 4 | HIDDEN_VERSION},
 	};
 	struct fake *f = fake_make(FAKE_GNU, symbols, 3);
 	struct elf_object object;

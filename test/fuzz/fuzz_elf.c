@@ -40,13 +40,14 @@ static void wrapper(void)
 
 static void use(struct fake *f)
 {
-	static void *originals[3];
+	static void *originals[4];
 	static const struct patch list[] = {{"alpha", (void *)wrapper, &originals[0]},
 					    {"beta", (void *)wrapper, &originals[1]},
-					    {"gamma", (void *)wrapper, &originals[2]}};
+					    {"gamma", (void *)wrapper, &originals[2]},
+					    {"alpha", (void *)wrapper, &originals[3]}};
 	unsigned char before[3 * FAKE_PAGE];
 	struct elf_object object;
-	struct patch_result result;
+	struct patch_result older, result;
 
 	memset(originals, 0, sizeof originals);
 	memcpy(before, f->image, sizeof before);
@@ -54,12 +55,14 @@ static void use(struct fake *f)
 		return;
 	elf_object_variable(&object, "value");
 	elf_object_address(&object, "elsewhere");
+	older = elf_patch_older(&object, list + 3, 1);
 	result = elf_patch(&object, list, 3);
 	if (result.bound > result.wanted || result.wanted > 3)
 		abort();
 	if ((result.way == PATCH_NONE || result.way == PATCH_SYMBIND) &&
 	    memcmp(before, f->image, sizeof before))
 		abort();
+	elf_patch_undo(&older);
 	elf_patch_undo(&result);
 }
 
