@@ -105,6 +105,13 @@ static void arena_init_once(void)
 	arena_init();
 }
 
+/* Unloaded: a thread that ends later must not come here. What the program did not free stays held, as the driver would keep it. */
+__attribute__((destructor)) static void arena_unload(void)
+{
+	if (arena_base)
+		pthread_key_delete(arena_key);
+}
+
 static struct cache *cache_here(void)
 {
 	struct cache *cache = arena_cache;

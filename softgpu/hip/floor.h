@@ -7,6 +7,7 @@
 FLOOR(dlopen);
 FLOOR(dlsym);
 FLOOR(pthread_key_create);
+FLOOR(pthread_key_delete);
 FLOOR(pthread_once);
 FLOOR(pthread_setspecific);
 

@@ -132,7 +132,7 @@ HIP_API hipError_t hipMemAllocPitch(hipDeviceptr_t *ptr, size_t *pitch, size_t w
 	HIP_ENTER(hipMemAllocPitch);
 	if (!width || !height || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
 		return HIP_LEAVE(hipErrorInvalidValue);
-	if (hip_release < 60)
+	if (RELEASE < 60)
 		return HIP_LEAVE(hipMallocPitch(ptr, pitch, width, height));
 	return HIP_LEAVE(malloc_pitch(ptr, pitch, width, height));
 }
@@ -187,7 +187,7 @@ HIP_API hipError_t hipMallocHost(void **ptr, size_t size)
 HIP_API hipError_t hipMemAllocHost(void **ptr, size_t size)
 {
 	HIP_ENTER(hipMemAllocHost);
-	return HIP_LEAVE(hip_release < 60 ? hipHostMalloc(ptr, size, 0) : malloc_host(ptr, size));
+	return HIP_LEAVE(RELEASE < 60 ? hipHostMalloc(ptr, size, 0) : malloc_host(ptr, size));
 }
 
 static hipError_t free_block(struct block *block)

@@ -83,3 +83,25 @@ HIP_API hipError_t hipModuleLaunchKernel(void *function, unsigned grid_x, unsign
 		(void)parameters, (void)extra;
 	return HIP_LEAVE(launch(stream));
 }
+
+/* Asks for the device and its properties through the PLT. */
+HIP_API hipError_t hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function, size_t shared, int limit)
+{
+	hipError_t hipGetDevice(int *device);
+	hipError_t hipGetDeviceProperties(void *prop, int device);
+	hipError_t hipGetDevicePropertiesR0600(void *prop, int device);
+	char prop[1472];
+	hipError_t error;
+	int device;
+
+	HIP_ENTER(hipOccupancyMaxPotentialBlockSize);
+	(void)function, (void)shared, (void)limit;
+	if (!grid || !block)
+		return HIP_LEAVE(hipErrorInvalidValue);
+	error = hipGetDevice(&device);
+	if (!error)
+		error = RELEASE < 60 ? hipGetDeviceProperties(prop, device) : hipGetDevicePropertiesR0600(prop, device);
+	*grid = 2 * hip_softgpu->settings->cus;
+	*block = 1024;
+	return HIP_LEAVE(error);
+}

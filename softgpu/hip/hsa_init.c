@@ -176,13 +176,6 @@ hsa_status_t hsa_shut_down(void)
 	return HSA_STATUS_SUCCESS;
 }
 
-/* The driver takes back what a process held, whether it ends or only unloads the runtime. */
-__attribute__((destructor)) static void unload(void)
-{
-	if (hsa_is_usable())
-		state_close();
-}
-
 const struct softgpu *softgpu_open(void)
 {
 	static const struct softgpu interface = {

@@ -15,49 +15,70 @@ static struct state *state;
 static uint32_t state_mine;
 static const char *state_path = "";
 
-/* Field 22 of /proc/PID/stat, and its state letter; 0 if there is no such process. */
-static uint64_t process_start_time(pid_t pid, char *letter)
+/* What tells one program in one process from all others: pid and start time, and where its stack begins, which changes with exec. */
+struct process {
+	uint64_t start_time;
+	uint64_t stack; /* 0: not to be seen */
+	long threads;
+	char state;
+};
+
+static void process_parse(const char *fields, struct process *process)
 {
-	char path[32], text[512], *at;
-	unsigned long long start = 0;
+	enum { STATE = 3, THREADS = 20, START_TIME = 22, STACK = 28 };
+
+	process->state = *fields;
+	for (int field = STATE; fields && field <= STACK; field++) {
+		if (field == THREADS)
+			process->threads = strtol(fields, NULL, 10);
+		if (field == START_TIME)
+			process->start_time = strtoull(fields, NULL, 10);
+		if (field == STACK)
+			process->stack = strtoull(fields, NULL, 10);
+		fields = strchr(fields, ' ');
+		fields = fields ? fields + 1 : NULL;
+	}
+}
+
+/* All zero if there is no such process. */
+static struct process process_read(pid_t pid)
+{
+	struct process process = { 0 };
+	char path[32], text[512], *fields;
 	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return process;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (n <= 0)
-		return 0;
+		return process;
 	text[n] = 0;
-	at = strrchr(text, ')');
-	if (!at || at[1] != ' ')
-		return 0;
-	*letter = at[2];
-	at += 2;
-	for (int field = 3; field < 22 && at; field++) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	if (at)
-		sscanf(at, "%llu", &start);
-	return start;
+	fields = strrchr(text, ')');
+	if (fields && fields[1] == ' ')
+		process_parse(fields + 2, &process);
+	return process;
 }
 
+/* A process whose main thread ended looks like a zombie, with threads. */
 bool state_is_alive(const struct state_slot *slot)
 {
-	char letter = 0;
 	pid_t pid = atomic_load(&slot->pid);
-	uint64_t start;
+	struct process now;
 
 	if (atomic_load(&slot->life) != STATE_ALIVE)
 		return false;
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
-	start = process_start_time(pid, &letter);
-	return start && start == atomic_load(&slot->start_time) && letter != 'Z' && letter != 'X';
+	now = process_read(pid);
+	if (now.start_time != atomic_load(&slot->start_time))
+		return false;
+	if ((now.state == 'Z' || now.state == 'X') && now.threads <= 1)
+		return false;
+	return !now.stack || now.stack == atomic_load(&slot->stack);
 }
 
 static uint32_t state_used(const struct state *s)
@@ -242,7 +263,7 @@ static int state_claim_locked(struct state *s)
 {
 	enum { KEPT = 64 };
 	uint32_t used = state_used(s), slot = used;
-	char letter;
+	struct process here = process_read(getpid());
 
 	for (uint32_t i = 0; used >= KEPT && i < used; i++) {
 		if (s->slots[i].life == STATE_ENDED) {
@@ -255,7 +276,8 @@ static int state_claim_locked(struct state *s)
 	for (int row = 0; row < STATE_ROWS; row++)
 		s->rows[row][slot].peak = 0;
 	s->slots[slot].pid = getpid();
-	s->slots[slot].start_time = process_start_time(getpid(), &letter);
+	s->slots[slot].start_time = here.start_time;
+	s->slots[slot].stack = here.stack;
 	snprintf(s->slots[slot].command, sizeof(s->slots[slot].command), "%s", program_invocation_short_name);
 	atomic_store(&s->slots[slot].life, STATE_ALIVE);
 	if (slot == used)

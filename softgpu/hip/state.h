@@ -40,6 +40,7 @@ struct state_slot {
 	_Atomic uint32_t life;
 	_Atomic int32_t pid;
 	_Atomic uint64_t start_time;
+	_Atomic uint64_t stack; /* of the program: another one after exec */
 	char command[16];
 };
 
