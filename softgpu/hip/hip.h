@@ -153,6 +153,7 @@ bool hip_capture_forbids(void);
 /* hip_pool.c */
 hipError_t pool_start(struct device *device);
 void pool_drop_all(struct device *device);
+void pool_forget(void); /* in a child that may start anew */
 void pool_give(struct pool *pool, struct block *block);
 void pool_trim_device(struct device *device);
 hipError_t pool_take(struct pool *pool, size_t size, void **address);
@@ -168,6 +169,8 @@ void stream_use(hipStream_t stream); /* the null stream's queue is made */
 struct graph_memory;
 hipError_t graph_memory_give(struct graph_memory *memory);
 void graph_settle(struct device *device);
+void graph_drop_all(struct device *device);
+void graph_forget(void);
 hipGraph_t graph_new(struct device *device);
 /* The graph that a capturing stream records into, or NULL. */
 struct ihipGraph *stream_capture(hipStream_t stream);
@@ -176,6 +179,7 @@ hipError_t graph_capture_free(struct ihipGraph *graph, void *address);
 
 /* hip_vmm.c */
 void vmm_drop_all(struct device *device);
+void vmm_forget(void);
 
 /* hip_ipc.c */
 void ipc_detach(struct block *block);

@@ -182,6 +182,18 @@ static void graph_pool_trim(struct device *device)
 	pthread_mutex_unlock(&graph_lock);
 }
 
+/* hipDeviceReset: the graph pool goes with the others. */
+void graph_drop_all(struct device *device)
+{
+	graph_pool_trim(device);
+}
+
+void graph_forget(void)
+{
+	pthread_mutex_init(&graph_lock, NULL);
+	memset(graph_pools, 0, sizeof(graph_pools));
+}
+
 void graph_settle(struct device *device)
 {
 	if (hip_release >= 60 && graph_pools[device->index].kept)

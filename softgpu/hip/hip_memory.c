@@ -312,6 +312,7 @@ HIP_API hipError_t hipDeviceReset(void)
 	device = hip_device_here();
 	stream_drop_all(device);
 	pool_drop_all(device);
+	graph_drop_all(device);
 	hip_softgpu->walk(reset_block, device);
 	vmm_drop_all(device);
 	return HIP_LEAVE(pool_start(device));

@@ -213,6 +213,11 @@ void pool_drop_all(struct device *device)
 	}
 }
 
+void pool_forget(void)
+{
+	pools = NULL;
+}
+
 /* 5.2.3 answers success and NULL when memory has run out. */
 static hipError_t malloc_async(void **ptr, size_t size, struct pool *pool, hipStream_t stream)
 {

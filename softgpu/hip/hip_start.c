@@ -163,6 +163,9 @@ static void child_after_fork(void)
 	hip_is_ready = false;
 	hip_device_count = 0;
 	memset(hip_devices, 0, sizeof(hip_devices));
+	pool_forget();
+	vmm_forget();
+	graph_forget();
 	pthread_mutex_init(&hip_lock, NULL);
 	pthread_mutex_init(&start_lock, NULL);
 }

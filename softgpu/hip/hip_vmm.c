@@ -351,3 +351,10 @@ void vmm_drop_all(struct device *device)
 	}
 	pthread_mutex_unlock(&vmm_lock);
 }
+
+void vmm_forget(void)
+{
+	pthread_mutex_init(&vmm_lock, NULL);
+	memories = NULL;
+	maps = NULL;
+}

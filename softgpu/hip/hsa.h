@@ -33,6 +33,7 @@ bool hsa_give(struct block *block);
 uint64_t hsa_round(uint64_t size);
 /* "GPU-" and 16 hex digits. */
 void hsa_device_uuid(int row, char *text, size_t size);
+void hsa_vmem_forget(void); /* in a child that may start anew */
 void softgpu_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -124,6 +124,7 @@ static void child_after_fork(void)
 	}
 	state_forget();
 	arena_drop();
+	hsa_vmem_forget();
 	hsa.references = 0;
 	pthread_mutex_init(&hsa_lock, NULL);
 }

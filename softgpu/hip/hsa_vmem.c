@@ -260,3 +260,9 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int fd, hsa_amd_vmem_alloc_han
 	handle->handle = (uint64_t)h;
 	return h->memory ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
+
+void hsa_vmem_forget(void)
+{
+	pthread_mutex_init(&vmem_lock, NULL);
+	vmem_mappings = NULL;
+}
