@@ -1,11 +1,11 @@
 /* One loaded ELF object: what it exports, and its symbol table's entries replaced.
  *
- * la_objopen runs after an object is mapped and before anything is relocated against it. What stands in its .dynsym
- * then is what every later lookup finds: PLT, GOT, data, dlsym, dlvsym, dlmopen, ctypes. So a provider is bound once,
- * by rewriting st_value there (facts: docs/design.md, "Interception").
+ * la_objopen runs after an object is mapped and before anything is relocated against it. What stands in its
+ * .dynsym then is what every later lookup finds: PLT, GOT, data, dlsym, dlvsym, dlmopen, ctypes. So a
+ * provider is bound once, by rewriting st_value there (facts: docs/design.md, "Interception").
  *
- * Everything here may be called under the loader lock and calls nothing of the program. Nothing in the object's
- * dynamic section is trusted: offsets and counts are checked against its PT_LOAD segments.
+ * Everything here may be called under the loader lock and calls nothing of the program. Nothing in the
+ * object's dynamic section is trusted: offsets and counts are checked against its PT_LOAD segments.
  */
 #ifndef AMVGPU_ELF_OBJECT_H
 #define AMVGPU_ELF_OBJECT_H
@@ -16,28 +16,52 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { ELF_SEGMENTS_MAX = 24 };
+
+/* A PT_LOAD as it is mapped: [start, end) in memory. */
+struct elf_segment {
+	uintptr_t start, end;
+	int protection; /* PROT_* of its p_flags */
+};
+
 struct elf_object {
 	struct link_map *map;
 	uintptr_t base; /* l_addr */
-	const Elf64_Phdr *phdr;
-	unsigned phdr_count;
-	Elf64_Sym *symbols;
+	struct elf_segment segments[ELF_SEGMENTS_MAX];
+	unsigned segment_count;
+	Elf64_Sym
+	    *symbols; /* with symbols_end: where its segment ends, for no header says how many there are */
+	const Elf64_Sym *symbols_end;
 	const char *strings;
 	size_t strings_size;
-	const uint32_t *gnu_hash; /* or NULL */
-	const uint32_t *hash;	  /* DT_HASH, or NULL */
-	const char *soname;	  /* or "" */
-	Elf64_Dyn *symtab_entry;  /* DT_SYMTAB, for the copied-table variant */
+	const uint32_t *gnu_hash; /* or NULL; ends at gnu_hash_end */
+	const uint32_t *gnu_hash_end;
+	const uint32_t *hash; /* DT_HASH, or NULL */
+	const uint32_t *hash_end;
+	const uint16_t *versions; /* DT_VERSYM, or NULL */
+	const uint16_t *versions_end;
+	const char *soname;      /* or "" */
+	Elf64_Dyn *symtab_entry; /* DT_SYMTAB, for the copied-table variant */
+	bool is_relocated;       /* ld.so has turned the offsets in the dynamic section into addresses */
 };
 
-/* Reads map's dynamic section. False: not an object whose exports can be read (vdso, main program without exports). */
+/* Reads map's dynamic section. False: not an object whose exports can be read (no hash table, or nothing that
+ * makes sense). A main program at a fixed address (l_addr 0) needs elf_object_load_at. */
 bool elf_object_load(struct elf_object *object, struct link_map *map);
 
-/* The next defined function symbol called name after *previous (NULL: the first): one for each symbol version. */
+/* The same, with the program headers that the kernel told the program about: AT_PHDR, AT_PHNUM. */
+bool elf_object_load_at(struct elf_object *object, struct link_map *map, const Elf64_Phdr *headers,
+			unsigned count);
+
+/* The next defined function symbol called name after *previous (NULL: the first): one for each symbol
+ * version. */
 Elf64_Sym *elf_object_find(const struct elf_object *object, const char *name, const Elf64_Sym *previous);
 
-/* The run-time address of the first definition of name, or NULL. */
+/* The run-time address of the first definition of name, or NULL. An IFUNC has none before relocation. */
 void *elf_object_address(const struct elf_object *object, const char *name);
+
+/* The same for a variable: a definition, or the copy that a program at a fixed address made for itself. */
+void *elf_object_variable(const struct elf_object *object, const char *name);
 
 /* A symbol that shall lead to wrapper; *original receives the address it had. */
 struct patch {
@@ -47,24 +71,33 @@ struct patch {
 };
 
 enum patch_way {
-	PATCH_NONE,	/* nothing exported of what was asked for */
+	PATCH_NONE,     /* nothing exported of what was asked for */
 	PATCH_IN_PLACE, /* .dynsym rewritten */
-	PATCH_COPY,	/* mprotect refused: a rewritten copy of .dynsym, DT_SYMTAB points to it */
-	PATCH_SYMBIND,	/* neither possible: la_symbind64 must do it for this object (never both for one name) */
+	PATCH_COPY, /* a rewritten copy of .dynsym, DT_SYMTAB points to it: mprotect refused, or .dynsym in R
+		       E */
+	PATCH_SYMBIND, /* neither possible: la_symbind64 must do it for this object (never both for one name)
+			*/
 };
 
 struct patch_result {
 	enum patch_way way;
-	unsigned wanted;  /* names of the list that the object exports */
-	unsigned bound;	  /* of these, now leading to the wrapper */
-	void *copy;	  /* PATCH_COPY: to be unmapped by elf_patch_undo when the object is closed */
+	unsigned wanted; /* names of the list that the object exports */
+	unsigned bound;  /* of these, those whose every definition now leads to the wrapper */
+	void *copy;      /* PATCH_COPY: to be unmapped by elf_patch_undo when the object is closed */
 	size_t copy_size;
 };
 
-/* Binds every name of the list that the object exports; in place with the exact protection of the PT_LOAD restored.
- * An entry whose *original is already set by another definition (symbol versions) must have the same address or is
- * left alone and counted as not bound. */
+/* Binds every name of the list that the object exports; in place with the exact protection of the PT_LOAD
+ * restored.
+ *
+ * A name's original is its default version, else its first definition. A definition with another address (an
+ * older symbol version with its own code) is left alone, and so is an IFUNC, whose address is not known
+ * before relocation: the name then counts as not bound. When *original is set on entry it must be the address
+ * found. */
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
+
+/* For la_objclose, under the loader lock. A copy lives on until the next object with one is closed: another
+ * thread's lookup may still be reading it. */
 void elf_patch_undo(struct patch_result *result);
 
 /* For PATCH_SYMBIND: the wrapper for name in the list, or NULL. Also sets *original from the real address. */

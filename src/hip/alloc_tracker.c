@@ -1,0 +1,291 @@
+/* The table behind alloc_tracker.h: open addressing with linear probing and backward-shift deletion, so that no tombstone
+ * ever slows a lookup down. A shard grows by 8/5 at a load of 4/5: at most 32 bytes an entry. */
+#include "alloc_tracker.h"
+
+#include "../sys/sys.h"
+
+enum {
+	SHARD_BITS = 5,
+	SHARDS = 1 << SHARD_BITS,
+	FIRST_CAPACITY = 256, /* one page */
+	SPINS = 64,
+};
+
+struct entry {
+	uint64_t key;  /* 0: free */
+	uint64_t word; /* size:48 device:6 class:3 flag:1, from the top */
+};
+
+/* lock protects the rest of the shard; it nests under nothing, and nothing but memory of the table is touched inside. */
+struct shard {
+	_Alignas(64) uint32_t lock; /* 0 free, 1 held, 2 held and waited for */
+	uint64_t count;
+	uint64_t capacity;
+	struct entry *entries;
+};
+
+struct tracker {
+	struct shard shard[SHARDS];
+};
+
+static uint64_t pack(struct tracked v)
+{
+	return v.size << 16 | (uint64_t)v.device << 10 | (uint64_t)v.class << 7 | (uint64_t)v.flag;
+}
+
+static struct tracked unpack(uint64_t word)
+{
+	return (struct tracked){ .size = word >> 16,
+				 .device = word >> 10 & 63,
+				 .class = word >> 7 & 7,
+				 .flag = word & 1 };
+}
+
+static uint64_t hash(uint64_t key)
+{
+	key ^= key >> 32;
+	key *= 0x9e3779b97f4a7c15u;
+	return key ^ key >> 29;
+}
+
+static struct shard *shard_of(struct tracker *t, uint64_t key)
+{
+	return &t->shard[hash(key) >> (64 - SHARD_BITS)];
+}
+
+static uint64_t home(const struct shard *s, uint64_t key)
+{
+	return (uint64_t)((unsigned __int128)(hash(key) << SHARD_BITS) * s->capacity >> 64);
+}
+
+static void shard_lock(struct shard *s)
+{
+	uint32_t expected = 0;
+
+	if (__atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	for (unsigned i = 0; i < SPINS; i++) {
+		expected = 0;
+		if (__atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		__builtin_ia32_pause();
+	}
+	while (__atomic_exchange_n(&s->lock, 2, __ATOMIC_ACQUIRE))
+		sys_futex(&s->lock, 128 /* FUTEX_WAIT_PRIVATE */, 2, NULL);
+}
+
+static void shard_unlock(struct shard *s)
+{
+	if (__atomic_exchange_n(&s->lock, 0, __ATOMIC_RELEASE) == 2)
+		sys_futex(&s->lock, 129 /* FUTEX_WAKE_PRIVATE */, 1, NULL);
+}
+
+/* Memory that a forked child does not get. */
+static struct entry *entries_new(uint64_t capacity)
+{
+	void *memory = sys_mmap(NULL, capacity * sizeof(struct entry), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_is_error(memory))
+		return NULL;
+	sys_madvise(memory, capacity * sizeof(struct entry), MADV_DONTFORK);
+	return memory;
+}
+
+static void insert(struct shard *s, struct entry e)
+{
+	uint64_t i = home(s, e.key);
+
+	while (s->entries[i].key)
+		i = i + 1 == s->capacity ? 0 : i + 1;
+	s->entries[i] = e;
+	s->count++;
+}
+
+static bool grow(struct shard *s)
+{
+	struct shard larger = { .capacity = s->capacity ? s->capacity / 5 * 8 : FIRST_CAPACITY };
+
+	larger.entries = entries_new(larger.capacity);
+	if (!larger.entries)
+		return false;
+	for (uint64_t i = 0; i < s->capacity; i++) {
+		if (s->entries[i].key)
+			insert(&larger, s->entries[i]);
+	}
+	if (s->entries)
+		sys_munmap(s->entries, s->capacity * sizeof(struct entry));
+	s->entries = larger.entries;
+	s->capacity = larger.capacity;
+	return true;
+}
+
+static struct entry *search(struct shard *s, uint64_t key, unsigned classes)
+{
+	if (!s->capacity)
+		return NULL;
+	for (uint64_t i = home(s, key); s->entries[i].key; i = i + 1 == s->capacity ? 0 : i + 1) {
+		if (s->entries[i].key == key && classes >> (s->entries[i].word >> 7 & 7) & 1)
+			return &s->entries[i];
+	}
+	return NULL;
+}
+
+/* Closes the gap: every entry behind it that may not stand before its home moves up. */
+static void erase(struct shard *s, struct entry *gone)
+{
+	uint64_t gap = (uint64_t)(gone - s->entries), i = gap;
+
+	for (;;) {
+		uint64_t distance, room;
+
+		i = i + 1 == s->capacity ? 0 : i + 1;
+		if (!s->entries[i].key)
+			break;
+		distance = (i + s->capacity - home(s, s->entries[i].key)) % s->capacity;
+		room = (i + s->capacity - gap) % s->capacity;
+		if (distance >= room) {
+			s->entries[gap] = s->entries[i];
+			gap = i;
+		}
+	}
+	s->entries[gap].key = 0;
+	s->count--;
+}
+
+struct tracker *tracker_new(void)
+{
+	void *memory =
+		sys_mmap(NULL, sizeof(struct tracker), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_is_error(memory))
+		return NULL;
+	sys_madvise(memory, sizeof(struct tracker), MADV_WIPEONFORK);
+	return memory;
+}
+
+bool tracker_put(struct tracker *t, const void *key, struct tracked value)
+{
+	struct entry e = { (uint64_t)key, pack(value) };
+	struct shard *s = shard_of(t, e.key);
+	struct entry *old;
+	bool ok = true;
+
+	if (!key || value.size >> 48 || value.device > 63)
+		return false;
+	shard_lock(s);
+	if ((old = search(s, e.key, 1u << value.class)))
+		*old = e;
+	else if ((ok = s->count < s->capacity / 5 * 4 || grow(s)))
+		insert(s, e);
+	shard_unlock(s);
+	return ok;
+}
+
+bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
+{
+	struct shard *s = shard_of(t, (uint64_t)key);
+	struct entry *e;
+
+	shard_lock(s);
+	if ((e = search(s, (uint64_t)key, classes)))
+		*value = unpack(e->word);
+	shard_unlock(s);
+	return e != NULL;
+}
+
+bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
+{
+	struct shard *s = shard_of(t, (uint64_t)key);
+	struct entry *e;
+
+	shard_lock(s);
+	if ((e = search(s, (uint64_t)key, classes))) {
+		*value = unpack(e->word);
+		erase(s, e);
+	}
+	shard_unlock(s);
+	return e != NULL;
+}
+
+int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change)
+{
+	struct shard *s = shard_of(t, (uint64_t)key);
+	struct entry *e;
+	int64_t size = -1;
+
+	shard_lock(s);
+	if ((e = search(s, (uint64_t)key, 1u << class))) {
+		struct tracked v = unpack(e->word);
+
+		v.size += (uint64_t)change;
+		size = (int64_t)v.size;
+		if (size > 0)
+			e->word = pack(v);
+		else
+			erase(s, e);
+	}
+	shard_unlock(s);
+	return size;
+}
+
+bool tracker_flag(struct tracker *t, const void *key, unsigned class)
+{
+	struct shard *s = shard_of(t, (uint64_t)key);
+	struct entry *e;
+	bool done = false;
+
+	shard_lock(s);
+	if ((e = search(s, (uint64_t)key, 1u << class)) && !(e->word & 1)) {
+		e->word |= 1;
+		done = true;
+	}
+	shard_unlock(s);
+	return done;
+}
+
+/* One pass; erase() may move an entry from behind the end to a place already passed. */
+static uint64_t drop_from_shard(struct shard *s, unsigned class, unsigned device, uint64_t *count)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < s->capacity;) {
+		struct tracked v = unpack(s->entries[i].word);
+
+		if (!s->entries[i].key || v.class != class || v.device != device) {
+			i++;
+			continue;
+		}
+		sum += v.size;
+		++*count;
+		erase(s, &s->entries[i]);
+	}
+	return sum;
+}
+
+uint64_t tracker_drop(struct tracker *t, unsigned class, unsigned device, uint64_t *count)
+{
+	uint64_t sum = 0;
+
+	*count = 0;
+	for (unsigned i = 0; i < SHARDS; i++) {
+		uint64_t before;
+
+		shard_lock(&t->shard[i]);
+		do { /* an entry that wrapped to the front is met by the next round */
+			before = *count;
+			sum += drop_from_shard(&t->shard[i], class, device, count);
+		} while (*count != before);
+		shard_unlock(&t->shard[i]);
+	}
+	return sum;
+}
+
+uint64_t tracker_count(struct tracker *t)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		n += __atomic_load_n(&t->shard[i].count, __ATOMIC_RELAXED);
+	return n;
+}

@@ -1,0 +1,78 @@
+/* The gate that every allocation passes: reserve in the ledger, let the runtime work, settle; and the way back for frees.
+ *
+ * Called by the wrappers on the program's threads. Nothing here is called under the loader lock but gate_init.
+ */
+#ifndef AMVGPU_GATE_H
+#define AMVGPU_GATE_H
+
+#include "alloc_tracker.h"
+#include "hip_copy.h"
+#include "../multiprocess/hip_multiprocess_memory_limit.h"
+
+/* All thread-local state of the library. */
+struct gate_thread {
+	uint8_t inside;	    /* depth of the runtime's own calls, which are not charged again */
+	uint8_t may_refuse; /* depth of allocation calls: the driver's ENOMEM reaches one, which expects it */
+	uint8_t is_fragile; /* depth of calls that ENOMEM would break: they overdraw and are rolled back */
+	uint8_t in_ioctl;   /* an outer ioctl is being counted */
+	uint8_t function;   /* enum hip_function of the outermost allocation call */
+};
+extern __thread struct gate_thread gate_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The process's ledger; NULL until gate_init. */
+struct ledger *gate_ledger(void);
+struct tracker *gate_tracker(void);
+
+/* Makes the ledger and the tracker from the settings. Under the loader lock; touches no file. False: no memory. */
+bool gate_init(void);
+
+/* Around every call of the runtime's originals. */
+static inline void gate_enter(void)
+{
+	gate_thread.inside++;
+}
+
+static inline void gate_leave(void)
+{
+	gate_thread.inside--;
+}
+
+static inline bool gate_is_inside(void)
+{
+	return gate_thread.inside;
+}
+
+/* Bytes announced for one call. bytes = 0: the call is not counted. */
+struct charge {
+	uint64_t bytes;
+	unsigned device;
+};
+
+/* Puts a refusal on record; the first of a process is logged too. */
+void gate_note_refusal(enum hip_function function, unsigned device, enum ledger_book book, uint64_t bytes);
+
+/* Reserves bytes on the device that HIP calls ordinal. False: refused, and the refusal is on record. */
+bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal, uint64_t bytes);
+void gate_withdraw(const struct charge *charge);
+
+/* The allocation under key is there and has got bytes. False: it took more than was reserved and that does not fit; the
+ * charge is withdrawn and the caller must free it. */
+bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got, enum tracker_class class,
+		 const void *key);
+
+/* Makes the runtime itself say "out of memory", so that its last error is its own. Returns that error. */
+hipError_t gate_refuse(const struct hip_copy *copy);
+
+/* Takes what a free of key will give back: the key itself or, for pointers, the block it points into. *base is its key. */
+bool gate_take(const struct hip_copy *copy, unsigned classes, const void *key, const void **base, struct tracked *taken);
+/* The free failed: as before. */
+void gate_put_back(const void *base, struct tracked taken);
+/* The free succeeded. */
+void gate_release(struct tracked taken);
+
+/* Free bytes as reported: what the ledger leaves, at most really_free, in KiB steps as the runtime counts. */
+uint64_t gate_report_free(unsigned device, uint64_t really_free, uint64_t total);
+/* The total as reported: the limit, or the physical size where that is less. */
+uint64_t gate_report_total(unsigned device, uint64_t physical);
+
+#endif

@@ -1,0 +1,150 @@
+/* See settings.h. */
+#include "settings.h"
+
+#include "../loader/program_libc.h"
+#include "../sys/log.h"
+#include "../sys/once.h"
+
+static struct {
+	uint32_t loaded;   /* once */
+	uint32_t numbered; /* once */
+	bool pod_is_known;
+	struct env_policy policy;
+	uint8_t device_index[ENV_DEVICES];
+	uint8_t agent_index[ENV_DEVICES];
+} state;
+
+/* Reads a whole file of unknown size; a NUL follows the text. The memory is kept for good. 0 or -errno. */
+static int read_whole(const char *path, struct env_block *block)
+{
+	int fd CLEANUP_CLOSE = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	size_t capacity = 1 << 16, size = 0;
+	char *text;
+
+	if (fd < 0)
+		return fd;
+	text = sys_mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (;;) {
+		long n;
+
+		if (sys_is_error(text))
+			return -ENOMEM;
+		n = sys_read(fd, text + size, capacity - 1 - size);
+		if (n == -EINTR)
+			continue;
+		if (n < 0) {
+			sys_munmap(text, capacity);
+			return (int)n;
+		}
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (size + 1 == capacity) {
+			text = (void *)sys_call6(SYS_mremap, (long)text, (long)capacity, (long)capacity * 2,
+						 MREMAP_MAYMOVE, 0, 0);
+			capacity *= 2;
+		}
+	}
+	block->text = text;
+	block->size = size;
+	return 0;
+}
+
+static void load(void)
+{
+	struct env_block pod = { 0 }, own = { 0 };
+	int pod_error = read_whole("/proc/1/environ", &pod);
+
+	if (read_whole("/proc/self/environ", &own) < 0)
+		own.pointers = program_initial_environment();
+	state.pod_is_known = !pod_error;
+	env_policy_load(&state.policy, &pod, &own);
+	if (state.policy.value[ENV_LIBHIP_LOG_LEVEL]) {
+		const char *text = state.policy.value[ENV_LIBHIP_LOG_LEVEL];
+		uint64_t level = 0;
+
+		log_set_level(text_number(&text, &level) && !*text && level <= LOG_DEBUG ? (int)level : 0);
+	}
+	if (state.policy.invalid)
+		LOG(LOG_WARN, "'%s' is no memory limit: write digits and K, M, G or T, as in 4G. It limits nothing.",
+		    state.policy.invalid);
+	if (state.policy.limit_raise_ignored)
+		LOG(LOG_WARN, "a larger limit than the pod's was asked for; the pod's holds");
+}
+
+const struct env_policy *settings(void)
+{
+	if (once_begin(&state.loaded)) {
+		load();
+		once_end(&state.loaded);
+	}
+	return &state.policy;
+}
+
+bool settings_pod_is_known(void)
+{
+	settings();
+	return state.pod_is_known;
+}
+
+bool settings_ask_anything(void)
+{
+	const struct env_policy *policy = settings();
+	bool is_set = policy->limited || policy->oversubscribe || policy->priority >= 0;
+
+	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++)
+		is_set |= policy->value[i] && (policy->from_pod[i] || env_variables[i].treatment == ENV_PINNED);
+	return is_set;
+}
+
+const char *settings_getenv(const char *name, const char *live)
+{
+	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++) {
+		const char *value;
+
+		if (!text_equal(name, env_variables[i].name))
+			continue;
+		value = settings()->value[i];
+		if (!value)
+			return live;
+		return env_variables[i].treatment == ENV_PINNED || !live ? value : live;
+	}
+	return live;
+}
+
+static const char *current_value(const char *name)
+{
+	return settings_getenv(name, program_getenv_live(name));
+}
+
+static void number_devices(void)
+{
+	struct env_numbering current = { current_value("ROCR_VISIBLE_DEVICES"), current_value("HIP_VISIBLE_DEVICES") };
+	struct env_numbering agents = { current.rocr, NULL };
+
+	if (!current.hip)
+		current.hip = current_value("CUDA_VISIBLE_DEVICES");
+	for (unsigned i = 0; i < ENV_DEVICES; i++) {
+		state.device_index[i] = (uint8_t)env_device_index(&settings()->origin, &current, i);
+		state.agent_index[i] = (uint8_t)env_device_index(&settings()->origin, &agents, i);
+	}
+}
+
+static unsigned numbered(const uint8_t *index, unsigned ordinal)
+{
+	if (once_begin(&state.numbered)) {
+		number_devices();
+		once_end(&state.numbered);
+	}
+	return ordinal < ENV_DEVICES ? index[ordinal] : ordinal;
+}
+
+unsigned settings_device_index(unsigned ordinal)
+{
+	return numbered(state.device_index, ordinal);
+}
+
+unsigned settings_agent_index(unsigned ordinal)
+{
+	return numbered(state.agent_index, ordinal);
+}
