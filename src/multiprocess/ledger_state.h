@@ -22,7 +22,10 @@ enum ledger_opening { OPENING_NOBODY, OPENING_SOMEBODY, OPENING_FAILED };
 
 /* Where the region's file is: enough to open a fresh description of the very same file. */
 struct region_place {
-	char path[LEDGER_PATH_SIZE]; /* absolute */
+	char path[LEDGER_PATH_SIZE];   /* absolute */
+	char hidden[LEDGER_PATH_SIZE]; /* the same directory's ".NAME.region" */
+	char aside[LEDGER_PATH_SIZE];  /* "NAME.unusable" */
+	size_t directory_length;       /* of all three, the last slash included */
 	uint64_t device, inode;
 };
 
@@ -56,7 +59,6 @@ struct ledger_state {
 	_Alignas(64) shared_u64 own[LEDGER_DEVICES][LEDGER_BOOKS];
 	uint64_t pod_limit[LEDGER_DEVICES]; /* as found when the slot was taken; used if the file is cut off */
 	struct region_place place;
-	char hidden[LEDGER_PATH_SIZE], aside[LEDGER_PATH_SIZE]; /* the opening thread's: its stack may be small */
 };
 
 struct ledger {
