@@ -71,6 +71,16 @@ static inline uint64_t ledger_now_ns(void)
 	return sys_clock_ns(CLOCK_MONOTONIC);
 }
 
+/* For a lock of the kernel that somebody has: yields at first, then sleeps from 50 us, doubling up to 1.6 ms, so that
+ * hundreds of waiters leave the processor to the one that they wait for. */
+static inline void ledger_back_off(unsigned round)
+{
+	if (round < 4)
+		sys_sched_yield();
+	else
+		sys_sleep_ns(UINT64_C(50000) << (round < 9 ? round - 4 : 5));
+}
+
 /* A short wait that grows: the caller looks again after it. */
 static inline void ledger_pause(unsigned round)
 {

@@ -159,7 +159,7 @@ static inline int directory_lock(const struct region_finder *f, struct region_pl
 			sys_close(fd);
 			return result;
 		}
-		ledger_pause(round < 4 ? 8 : 40);
+		ledger_back_off(round);
 	}
 	TESTPOINT(file_directory_locked);
 	return fd;

@@ -87,7 +87,7 @@ static inline int region_lock_on(int fd, uint64_t deadline_ns)
 			return result;
 		if (ledger_now_ns() > deadline_ns)
 			return -ETIMEDOUT;
-		ledger_pause(round < 4 ? 8 : 40);
+		ledger_back_off(round);
 	}
 	TESTPOINT(lock_held);
 	return 0;
