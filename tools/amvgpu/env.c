@@ -82,23 +82,29 @@ static void show_loader(const struct sink *sink, const struct environment *e)
 	}
 }
 
+/* HIP_DEVICE_MEMORY_LIMIT_<i>: one row for each device that has one of its own; the common one is among the
+ * variables. */
 static void show_limits(const struct sink *sink, const struct environment *e)
 {
-	for (unsigned i = 0; i < ENV_DEVICES; i++) {
-		const struct env_block *block = e->policy.pod_has_limits ? &e->pod : &e->own;
-		char name[40], note[120];
-		const char *value;
-		uint64_t bytes;
+	struct env_limits limits = {0};
 
-		env_indexed_name(name, "HIP_DEVICE_MEMORY_LIMIT", i);
-		value = env_find(block, name);
+	env_limits_load(&limits, e->policy.pod_has_limits ? &e->pod : &e->own);
+	for (unsigned i = 0; i < ENV_DEVICES; i++) {
+		const char *value = limits.indexed[i];
+		char name[40], note[120];
+		uint64_t bytes = 0;
+		bool valid = value && memory_size_parse(value, &bytes);
+
 		if (!value && !e->policy.own_limit[i])
 			continue;
-		snprintf(note, sizeof note, "%s%s",
-			 env_limit_of(block, i, &bytes) == ENV_LIMIT_INVALID ? "invalid: no limit"
-			 : bytes                                             ? units_bytes(bytes)
-									     : "no limit",
-			 e->policy.own_limit[i] ? ", lowered by this process" : "");
+		snprintf(name, sizeof name, "HIP_DEVICE_MEMORY_LIMIT_%u", i);
+		snprintf(note, sizeof note, "%s%s%s",
+			 !value   ? ""
+			 : !valid ? "invalid: no limit"
+			 : bytes  ? units_bytes(bytes)
+				  : "no limit",
+			 e->policy.own_limit[i] ? ", lowered by this process to " : "",
+			 e->policy.own_limit[i] ? units_bytes(e->policy.own_limit[i]) : "");
 		show(sink,
 		     &(struct setting){name, value, source_of(e, value, e->policy.pod_has_limits), note});
 	}

@@ -2,7 +2,8 @@
 #ifndef AMVGPU_LIBRARY_H
 #define AMVGPU_LIBRARY_H
 
-#define LIBRARY_NAME "libamvgpu.so"
+#define LIBRARY_STEM "libamvgpu"
+#define LIBRARY_NAME LIBRARY_STEM ".so"
 #define LIBRARY_POD_PATH "/usr/local/vgpu/" LIBRARY_NAME
 
 /* The absolute path of the library: named (--library) or, where that is NULL, the first that exists of

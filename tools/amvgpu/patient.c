@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "library.h"
+#include "private_region.h"
 #include "region.h"
 
 static struct patient *patient_of(struct doctor *d, int pid)
@@ -56,46 +56,30 @@ static void look_at_maps(struct patient *p)
 	fclose(maps);
 }
 
-static uint64_t start_time(int pid)
-{
-	unsigned long long start = 0;
-	char path[64], text[1024];
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (!(file = fopen(path, "re")))
-		return 0;
-	n = fread(text, 1, sizeof text - 1, file);
-	text[n] = 0;
-	fclose(file);
-	if (strrchr(text, ')'))
-		sscanf(strrchr(text, ')') + 1,
-		       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		       &start);
-	return start;
-}
-
-static bool look_for_slot(struct patient *p, const char *path, uint64_t start)
+static bool look_for_slot(struct patient *p, const char *name, uint64_t start)
 {
 	struct ledger_view *view = calloc(1, ledger_view_size());
 	struct ledger_process slot;
+	char storage[40];
 	unsigned n = 0;
 	bool found = false;
+	int copy;
+	const char *path = private_region_path(name, storage, &copy);
 
-	if (view && !ledger_view_open(view, path)) {
+	if (view && path && !ledger_view_open(view, path)) {
 		while (!found && ledger_view_next(view, &n, &slot))
-			found = slot.pid == (unsigned)p->pid && !slot.foreign_namespace &&
-				(!start || slot.start_time == start);
+			found = slot.pid == (unsigned)p->pid && (!start || slot.start_time == start);
 		ledger_view_close(view);
 	}
+	if (copy >= 0)
+		close(copy);
 	free(view);
 	if (!found)
 		return false;
 	p->has_slot = true;
 	p->slot = slot;
 	free(p->region);
-	p->region = strdup(path);
+	p->region = strdup(name);
 	return true;
 }
 
@@ -103,11 +87,12 @@ static bool look_for_slot(struct patient *p, const char *path, uint64_t start)
 static void look_at_regions(struct patient *p)
 {
 	struct region_list list = {0};
-	uint64_t start = start_time(p->pid);
+	uint64_t start = process_start_time(p->pid);
 	size_t mapped;
 
 	region_of_process(p->pid, &list);
 	mapped = list.count;
+	region_of_private(p->pid, &list);
 	region_default(&list);
 	for (size_t i = 0; i < list.count; i++) {
 		if (look_for_slot(p, list.paths[i], i < mapped ? 0 : start))

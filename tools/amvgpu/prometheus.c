@@ -163,8 +163,7 @@ static void find_regions(const struct region_options *options, struct region_lis
 	} else if (options->name || options->pid) {
 		region_find(options, list);
 	} else {
-		region_default(list);
-		region_of_runs(list);
+		region_all(list);
 	}
 }
 

@@ -2,6 +2,7 @@
  *
  * Never needed: the next request that wants the bytes does it. It is for people who like tidy numbers.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,6 +52,17 @@ static bool is_over(const char *path)
 	return empty && !stat(path, &st) && st.st_mtime < quiet && st.st_ctime < quiet;
 }
 
+/* The ledger keeps a region under two names, the second hidden beside the first (region_file.h). */
+static bool remove_region(const char *path)
+{
+	const char *base = strrchr(path, '/') + 1;
+	char hidden[PATH_MAX + 16];
+
+	snprintf(hidden, sizeof hidden, "%.*s.%s.region", (int)(base - path), path, base);
+	unlink(hidden);
+	return !unlink(path);
+}
+
 int verb_reap(int argc, char **argv)
 {
 	struct region_options options = {0};
@@ -70,7 +82,7 @@ int verb_reap(int argc, char **argv)
 	}
 	region_of_runs(&runs);
 	for (size_t i = 0; i < runs.count; i++) {
-		if (is_over(runs.paths[i]) && !unlink(runs.paths[i]))
+		if (is_over(runs.paths[i]) && remove_region(runs.paths[i]))
 			printf("%s: nobody lives there, removed\n", runs.paths[i]);
 	}
 	region_list_free(&runs);

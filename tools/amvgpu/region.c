@@ -11,10 +11,13 @@
 
 #include "amvgpu.h"
 #include "environment.h"
+#include "library.h"
+#include "private_region.h"
 #include "region.h"
 #include "../../src/multiprocess/hip_multiprocess_memory_limit.h"
 
 #define RUN_SUFFIX ".region"
+#define LEDGER_SHM_PATH "/dev/shm/hipdevshr.cache" /* as in open.h: the last place that the ledger tries */
 
 void region_list_add(struct region_list *list, const char *path)
 {
@@ -109,11 +112,13 @@ static void add_folder(const char *folder, struct region_list *list)
 	int n = scandir(folder, &entries, NULL, alphasort);
 
 	for (int i = 0; i < n; i++) {
-		const char *suffix = strrchr(entries[i]->d_name, '.');
+		const char *suffix =
+		    strrchr(entries[i]->d_name, '.'); /* a dot in front: the ledger's own second name */
 		char path[PATH_MAX + 300];
 
 		snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-		if (suffix && !strcmp(suffix, RUN_SUFFIX) && !region_probe(path))
+		if (suffix && *entries[i]->d_name != '.' && !strcmp(suffix, RUN_SUFFIX) &&
+		    !region_probe(path))
 			region_list_add(list, path);
 		free(entries[i]);
 	}
@@ -158,11 +163,50 @@ void region_of_process(int pid, struct region_list *list)
 	fclose(file);
 }
 
+void region_of_private(int pid, struct region_list *list)
+{
+	int copy = private_region_copy(pid);
+	char name[40];
+
+	if (copy < 0)
+		return;
+	close(copy);
+	snprintf(name, sizeof name, PRIVATE_REGION_PREFIX "%d", pid);
+	region_list_add(list, name);
+}
+
+static bool has_our_library(const char *pid)
+{
+	char path[64], line[PATH_MAX + 200];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof path, "/proc/%s/maps", pid);
+	if (!(maps = fopen(path, "re")))
+		return false;
+	while (!found && fgets(line, sizeof line, maps))
+		found = strrchr(line, '/') && strstr(strrchr(line, '/'), "/" LIBRARY_STEM);
+	fclose(maps);
+	return found;
+}
+
+void region_of_all_private(struct region_list *list)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+
+	while (processes && (entry = readdir(processes))) {
+		if (isdigit((unsigned char)*entry->d_name) && has_our_library(entry->d_name))
+			region_of_private(atoi(entry->d_name), list);
+	}
+	if (processes)
+		closedir(processes);
+}
+
 void region_default(struct region_list *list)
 {
 	struct environment e;
 	const char *set;
-	char path[PATH_MAX];
 
 	environment_load(&e, "");
 	set = e.policy.value[ENV_HIP_DEVICE_MEMORY_SHARED_CACHE];
@@ -170,9 +214,8 @@ void region_default(struct region_list *list)
 		region_list_add(list, set);
 	if (!region_probe(LEDGER_DEFAULT_PATH))
 		region_list_add(list, LEDGER_DEFAULT_PATH);
-	snprintf(path, sizeof path, "/dev/shm%s", strrchr(LEDGER_DEFAULT_PATH, '/'));
-	if (!region_probe(path))
-		region_list_add(list, path);
+	if (!region_probe(LEDGER_SHM_PATH))
+		region_list_add(list, LEDGER_SHM_PATH);
 }
 
 static int why_not(const char *path, int error)
@@ -215,6 +258,13 @@ static void find_run(const char *name, struct region_list *list)
 		complain(0, "no program of `amvgpu run --name %s` has used the GPU yet", name);
 }
 
+void region_all(struct region_list *list)
+{
+	region_default(list);
+	region_of_runs(list);
+	region_of_all_private(list);
+}
+
 bool region_find(const struct region_options *options, struct region_list *list)
 {
 	*list = (struct region_list){0};
@@ -224,6 +274,7 @@ bool region_find(const struct region_options *options, struct region_list *list)
 		find_run(options->name, list);
 	} else if (options->pid) {
 		region_of_process(options->pid, list);
+		region_of_private(options->pid, list);
 		if (!list->count)
 			complain(0,
 				 "process %d has no region that can be read: it has not used the GPU under a "
@@ -231,8 +282,7 @@ bool region_find(const struct region_options *options, struct region_list *list)
 				 "it is limited on its own, or it is another user's; 'amvgpu doctor' tells",
 				 options->pid);
 	} else {
-		region_default(list);
-		region_of_runs(list);
+		region_all(list);
 		if (!list->count)
 			complain(
 			    0, "no region found: no program has used the GPU under a limit here; "

@@ -36,10 +36,16 @@ void region_list_free(struct region_list *list);
 
 /* The regions that a process has mapped, its mount namespace respected. */
 void region_of_process(int pid, struct region_list *list);
-/* Those below a pod's or the named path, and those of `run`, that exist. */
+/* "private:PID" if that process is limited on its own and its memory may be read; of one process, and of all.
+ */
+void region_of_private(int pid, struct region_list *list);
+void region_of_all_private(struct region_list *list);
+/* Where the library would put the pod's region: the paths that exist. */
 void region_default(struct region_list *list);
 /* Those made by `run` that exist. */
 void region_of_runs(struct region_list *list);
+/* All of these: what is shown where nothing is named. */
+void region_all(struct region_list *list);
 
 /* The path for a region of `run`: in the first folder that is ours alone and writable, which is made. NULL:
  * none. Caller frees. */

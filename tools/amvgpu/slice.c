@@ -176,7 +176,7 @@ void slice_set_limits(const struct slice *slice)
 	char name[40];
 
 	for (unsigned i = 0; slice->has_memory && i < ENV_DEVICES; i++) {
-		env_indexed_name(name, "HIP_DEVICE_MEMORY_LIMIT", i);
+		snprintf(name, sizeof name, "HIP_DEVICE_MEMORY_LIMIT_%u", i);
 		if (*slice->limit[i])
 			setenv(name, slice->limit[i], 1);
 		else

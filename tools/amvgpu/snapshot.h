@@ -40,7 +40,8 @@ struct snapshot {
 	enum snapshot_state state; /* the worst of its processes */
 };
 
-/* 0 or -errno. path must outlive the snapshot. Only living processes are listed and summed. */
+/* 0 or -errno. path: of a file, or "private:PID"; must outlive the snapshot. Only living processes are listed
+ * and summed. */
 int snapshot_take(struct snapshot *snapshot, const char *path);
 void snapshot_free(struct snapshot *snapshot);
 

@@ -237,10 +237,9 @@ static void look(struct top *t)
 			region_list_add(&t->list, t->regions.named.paths[i]);
 	} else if (t->regions.pid) {
 		region_of_process(t->regions.pid, &t->list);
+		region_of_private(t->regions.pid, &t->list);
 	} else {
-		if (!t->regions.name)
-			region_default(&t->list);
-		region_of_runs(&t->list);
+		region_all(&t->list);
 	}
 	t->snapshots = calloc(t->list.count + 1, sizeof *t->snapshots);
 	if (!t->snapshots) {
