@@ -47,6 +47,7 @@ struct ledger_settings {
 	const char *path;		     /* HIP_DEVICE_MEMORY_SHARED_CACHE; NULL: LEDGER_DEFAULT_PATH. Copied. */
 	uint64_t limit[LEDGER_DEVICES];	     /* the pod's, bytes; 0: none. Written into a region nobody lives in. */
 	uint64_t own_limit[LEDGER_DEVICES];  /* of this process alone, bytes; 0: none; never raises the pod's */
+	uint64_t wait_ms; /* how long a request waits for others; 0: 10 s. For tests. */
 };
 
 struct ledger; /* one per process in the library; tests and tools may have several */

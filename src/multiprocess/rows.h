@@ -1,0 +1,162 @@
+/* The arithmetic of rows: announce, withdraw, and the two sums between which the truth lies.
+ *
+ * Everything is sequentially consistent. Needed is less: the announcement must be visible before the scan reads
+ * (store to load), `gone` must be read before `asked` of the same row, all `granted` before all `gone` in lower(), and
+ * the high-water mark is raised before a slot's first announcement. On x86-64 the stronger order costs nothing.
+ */
+#ifndef AMVGPU_ROWS_H
+#define AMVGPU_ROWS_H
+
+#include "liveness.h"
+
+#define ROWS_NO_LIMIT INT64_MAX
+/* No card is larger. Keeps the sum of all slots' announcements below 2^63. */
+#define ROWS_LIMIT_MAX (UINT64_C(1) << 52)
+
+/* One device and book as one process sees it. */
+struct rows {
+	struct region *region;
+	struct region_row *row; /* [slot] */
+	struct region_row *mine;
+	shared_u64 *own;   /* what this process has announced and not released */
+	int64_t limit;	   /* the pod's */
+	int64_t own_bound; /* of this process alone */
+	unsigned device, book, slot;
+};
+
+static inline int64_t rows_limit(uint64_t limit)
+{
+	if (!limit)
+		return ROWS_NO_LIMIT;
+	return limit < ROWS_LIMIT_MAX ? (int64_t)limit : (int64_t)ROWS_LIMIT_MAX;
+}
+
+/* A row that no right program could have written counts as nothing: it must not lend others its nonsense. */
+static inline int64_t row_net(uint64_t plus, uint64_t minus)
+{
+	int64_t net = (int64_t)(plus - minus);
+
+	return net > 0 ? net : 0;
+}
+
+/* Announced and not gone of one row. `gone` first: what an earlier-read gone holds is in a later-read asked. */
+static inline int64_t row_asked(struct region_row *row)
+{
+	uint64_t gone = atomic_load(&row->gone);
+
+	return row_net(atomic_load(&row->asked), gone);
+}
+
+static inline int64_t row_committed(struct region_row *row)
+{
+	uint64_t granted = atomic_load(&row->granted);
+
+	return row_net(granted, atomic_load(&row->gone));
+}
+
+/* Never less than what lives; counts the undecided. */
+static inline int64_t rows_upper(const struct rows *b)
+{
+	unsigned top = region_high(b->region);
+	int64_t sum = 0;
+
+	for (unsigned i = 0; i < top; i++)
+		sum += row_asked(&b->row[i]);
+	return sum;
+}
+
+/* Never more than was committed at the moment between the two passes. */
+static inline int64_t rows_lower(const struct rows *b)
+{
+	unsigned top = region_high(b->region);
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < top; i++)
+		sum += atomic_load(&b->row[i].granted);
+	top = region_high(b->region);
+	for (unsigned i = 0; i < top; i++)
+		sum -= atomic_load(&b->row[i].gone);
+	return (int64_t)sum;
+}
+
+static inline bool row_is_of_the_dead(const struct rows *b, struct judge *judge, unsigned i, uint64_t ident)
+{
+	return i != b->slot && ident && slot_is_dead(judge, b->region, i, ident);
+}
+
+/* As rows_upper() without the dead, for want of the lock under which they could be reaped. The identity is read before
+ * the row and once more after it (slot_is_dead), so a row is left out only if it was the dead one's. */
+static inline int64_t rows_upper_living(const struct rows *b, struct judge *judge)
+{
+	unsigned top = region_high(b->region);
+	int64_t sum = 0;
+
+	for (unsigned i = 0; i < top; i++) {
+		uint64_t ident = atomic_load(&b->region->slot[i].ident);
+		int64_t net = row_asked(&b->row[i]);
+
+		if (net && !row_is_of_the_dead(b, judge, i, ident))
+			sum += net;
+	}
+	return sum;
+}
+
+/* Does a dead row stand in the way of a request? */
+static inline bool rows_have_dead(const struct rows *b, struct judge *judge)
+{
+	unsigned top = region_high(b->region);
+
+	for (unsigned i = 0; i < top; i++) {
+		uint64_t ident = atomic_load(&b->region->slot[i].ident);
+
+		if (row_asked(&b->row[i]) && row_is_of_the_dead(b, judge, i, ident))
+			return true;
+	}
+	return false;
+}
+
+/* The own total follows the row: in between, a file cut off under us costs at most the calls in flight. */
+static inline void rows_announce(const struct rows *b, uint64_t n)
+{
+	uint64_t bit = UINT64_C(1) << b->device;
+	shared_u64 *used = &b->region->header.used[b->book];
+
+	if (!(atomic_load(used) & bit))
+		atomic_fetch_or(used, bit);
+	atomic_fetch_add(&b->mine->asked, n);
+	TESTPOINT(reserve_announced);
+	atomic_fetch_add(b->own, n);
+	TESTPOINT(reserve_counted);
+}
+
+static inline void rows_withdraw(const struct rows *b, uint64_t n)
+{
+	atomic_fetch_sub(&b->mine->asked, n);
+	TESTPOINT(withdraw_lowered);
+	atomic_fetch_sub(b->own, n);
+}
+
+static inline bool rows_fit(const struct rows *b)
+{
+	return (b->limit == ROWS_NO_LIMIT || rows_upper(b) <= b->limit) &&
+	       (int64_t)atomic_load(b->own) <= b->own_bound;
+}
+
+static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
+{
+	return (b->limit == ROWS_NO_LIMIT || rows_upper_living(b, judge) <= b->limit) &&
+	       (int64_t)atomic_load(b->own) <= b->own_bound;
+}
+
+/* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still fit.
+ * Nothing of the request is announced, and no row of the dead counts (or none was found just before). */
+static inline enum ledger_outcome rows_refusal(const struct rows *b, uint64_t n)
+{
+	if (b->limit != ROWS_NO_LIMIT && rows_lower(b) + (int64_t)n > b->limit)
+		return LEDGER_OVER_LIMIT;
+	if (row_committed(b->mine) + (int64_t)n > b->own_bound && b->own_bound != ROWS_NO_LIMIT)
+		return LEDGER_OVER_OWN;
+	return LEDGER_GRANTED;
+}
+
+#endif
