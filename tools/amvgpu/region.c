@@ -136,6 +136,25 @@ void region_of_runs(struct region_list *list)
 	}
 }
 
+/* The ledger maps a region by its second, hidden name ".NAME.region"; people know it as NAME, where that
+ * still exists. */
+static void add_by_public_name(struct region_list *list, const char *path)
+{
+	const char *base = strrchr(path, '/') + 1;
+	size_t n = strlen(base), suffix = strlen(RUN_SUFFIX);
+	char public[PATH_MAX + 64];
+
+	if (*base == '.' && n > suffix + 1 && !strcmp(base + n - suffix, RUN_SUFFIX)) {
+		snprintf(public, sizeof public, "%.*s%.*s", (int)(base - path), path, (int)(n - suffix - 1),
+			 base + 1);
+		if (!region_probe(public)) {
+			region_list_add(list, public);
+			return;
+		}
+	}
+	region_list_add(list, path);
+}
+
 /* A line of /proc/PID/maps names a region if it is a shared writable mapping of a file that opens as one. */
 void region_of_process(int pid, struct region_list *list)
 {
@@ -152,13 +171,9 @@ void region_of_process(int pid, struct region_list *list)
 		if (!strstr(line, " rw-s ") || !name)
 			continue;
 		name[strcspn(name, "\n")] = 0;
-		if (!region_probe(name) && pid == getpid()) {
-			region_list_add(list, name);
-			continue;
-		}
 		snprintf(path, sizeof path, "/proc/%d/root%s", pid, name);
 		if (!region_probe(path))
-			region_list_add(list, path);
+			add_by_public_name(list, path);
 	}
 	fclose(file);
 }
