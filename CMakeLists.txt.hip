@@ -20,6 +20,7 @@ add_library(amvgpu SHARED ${AMVGPU_SOURCES})
 set_target_properties(amvgpu PROPERTIES
 	LINK_DEPENDS ${AMVGPU_ROOT}/src/libamvgpu.map
 	LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_compile_definitions(amvgpu PRIVATE _GNU_SOURCE)
 target_compile_options(amvgpu PRIVATE
 	-O2 -g -ffreestanding -fvisibility=hidden -fno-stack-protector -fcf-protection=none
 	-ftls-model=initial-exec -fno-plt -fasynchronous-unwind-tables -fno-tree-loop-distribute-patterns

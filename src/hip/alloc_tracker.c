@@ -208,7 +208,7 @@ bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct t
 	return e != NULL;
 }
 
-int64_t tracker_add(struct tracker *t, const void *key, enum tracker_class class, int64_t change)
+int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change)
 {
 	struct shard *s = shard_of(t, (uint64_t)key);
 	struct entry *e;
@@ -229,7 +229,7 @@ int64_t tracker_add(struct tracker *t, const void *key, enum tracker_class class
 	return size;
 }
 
-bool tracker_flag(struct tracker *t, const void *key, enum tracker_class class)
+bool tracker_flag(struct tracker *t, const void *key, unsigned class)
 {
 	struct shard *s = shard_of(t, (uint64_t)key);
 	struct entry *e;
@@ -245,7 +245,7 @@ bool tracker_flag(struct tracker *t, const void *key, enum tracker_class class)
 }
 
 /* One pass; erase() may move an entry from behind the end to a place already passed. */
-static uint64_t drop_from_shard(struct shard *s, enum tracker_class class, unsigned device, uint64_t *count)
+static uint64_t drop_from_shard(struct shard *s, unsigned class, unsigned device, uint64_t *count)
 {
 	uint64_t sum = 0;
 
@@ -263,7 +263,7 @@ static uint64_t drop_from_shard(struct shard *s, enum tracker_class class, unsig
 	return sum;
 }
 
-uint64_t tracker_drop(struct tracker *t, enum tracker_class class, unsigned device, uint64_t *count)
+uint64_t tracker_drop(struct tracker *t, unsigned class, unsigned device, uint64_t *count)
 {
 	uint64_t sum = 0;
 

@@ -43,11 +43,11 @@ bool tracker_put(struct tracker *t, const void *key, struct tracked value);
 bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct tracked *value);
 bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct tracked *value);
 /* Adds to the size of the entry and returns the new size; an entry that reaches 0 is gone. -1: no such entry. */
-int64_t tracker_add(struct tracker *t, const void *key, enum tracker_class class, int64_t change);
+int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change);
 /* Sets the flag of the entry: true if this call did it. */
-bool tracker_flag(struct tracker *t, const void *key, enum tracker_class class);
+bool tracker_flag(struct tracker *t, const void *key, unsigned class);
 /* Drops all entries of one class on one device; returns the sum of their sizes and their number. */
-uint64_t tracker_drop(struct tracker *t, enum tracker_class class, unsigned device, uint64_t *count);
+uint64_t tracker_drop(struct tracker *t, unsigned class, unsigned device, uint64_t *count);
 uint64_t tracker_count(struct tracker *t);
 
 #endif

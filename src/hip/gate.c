@@ -3,13 +3,14 @@
 
 #include "settings.h"
 #include "../sys/log.h"
-#include "../sys/sys.h"
+#include "../sys/once.h"
 
 __thread struct gate_thread gate_thread;
 
 static struct {
 	struct ledger *ledger;
 	struct tracker *tracker;
+	uint32_t is_made; /* once */
 	uint32_t refusal_is_logged;
 } gate;
 
@@ -38,37 +39,43 @@ static struct ledger *ledger_from_settings(void)
 	return ledger_init(storage, &s);
 }
 
-bool gate_init(void)
+static void init(void)
 {
 	const struct env_policy *policy = settings();
 
-	if (gate.ledger)
-		return true;
-	if (!gate.tracker)
-		gate.tracker = tracker_new();
+	gate.tracker = tracker_new();
 	if (!gate.tracker || !(gate.ledger = ledger_from_settings()))
-		return false;
+		return;
 	if (policy->invalid)
 		ledger_note_reason(gate.ledger, LEDGER_REASON_LIMIT_INVALID);
 	if (policy->limit_raise_ignored)
 		ledger_note_reason(gate.ledger, LEDGER_REASON_LIMIT_RAISE_IGNORED);
 	if (!settings_pod_is_known())
 		ledger_note_reason(gate.ledger, LEDGER_REASON_POD_SPEC_UNREADABLE);
-	return true;
 }
 
-static void note_refusal(enum hip_function function, unsigned device, uint64_t bytes)
+bool gate_init(void)
+{
+	if (once_begin(&gate.is_made)) {
+		init();
+		once_end(&gate.is_made);
+	}
+	return gate.ledger;
+}
+
+void gate_note_refusal(enum hip_function function, unsigned device, enum ledger_book book, uint64_t bytes)
 {
 	const char *name = hip_function_name(function);
 
-	ledger_note_refusal(gate.ledger, name, device, LEDGER_REQUESTED, bytes);
-	if (__atomic_exchange_n(&gate.refusal_is_logged, 1, __ATOMIC_RELAXED))
+	ledger_note_refusal(gate.ledger, name, device, book, bytes);
+	if (__atomic_load_n(&gate.refusal_is_logged, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&gate.refusal_is_logged, 1, __ATOMIC_RELAXED))
 		return;
 	LOG(LOG_WARN,
-	    "%s refused %u bytes on device %u: limit %m, in use %m. Further refusals are counted, not logged; see "
-	    "amvgpu status.",
+	    "%s refused %u bytes on device %u: limit %m, %s %m. Further refusals are counted, not logged; see amvgpu "
+	    "status.",
 	    name, bytes, (uint64_t)device, ledger_limit(gate.ledger, device),
-	    ledger_used(gate.ledger, device, LEDGER_REQUESTED));
+	    book == LEDGER_REQUESTED ? "in use" : "taken from the driver", ledger_used(gate.ledger, device, book));
 }
 
 bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal, uint64_t bytes)
@@ -82,7 +89,7 @@ bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal
 	if (bytes >> 62 && !ledger_limit(gate.ledger, charge->device))
 		return true; /* the runtime's to refuse */
 	if (ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, bytes) != LEDGER_GRANTED) {
-		note_refusal(function, charge->device, bytes);
+		gate_note_refusal(function, charge->device, LEDGER_REQUESTED, bytes);
 		return false;
 	}
 	charge->bytes = bytes;
@@ -104,7 +111,7 @@ static bool adjust(struct charge *charge, enum hip_function function, uint64_t g
 		uint64_t more = got - charge->bytes;
 
 		if (ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, more) != LEDGER_GRANTED) {
-			note_refusal(function, charge->device, got);
+			gate_note_refusal(function, charge->device, LEDGER_REQUESTED, got);
 			return false;
 		}
 	}

@@ -9,11 +9,13 @@
 #include "hip_copy.h"
 #include "../multiprocess/hip_multiprocess_memory_limit.h"
 
-/* All thread-local state of the library. inside: depth of the runtime's own calls, which are not charged again.
- * may_refuse: the driver's ENOMEM would reach an allocation call, which expects it. */
+/* All thread-local state of the library. */
 struct gate_thread {
-	uint8_t inside;
-	uint8_t may_refuse;
+	uint8_t inside;	    /* depth of the runtime's own calls, which are not charged again */
+	uint8_t may_refuse; /* depth of allocation calls: the driver's ENOMEM reaches one, which expects it */
+	uint8_t is_fragile; /* depth of calls that ENOMEM would break: they overdraw and are rolled back */
+	uint8_t in_ioctl;   /* an outer ioctl is being counted */
+	uint8_t function;   /* enum hip_function of the outermost allocation call */
 };
 extern __thread struct gate_thread gate_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -45,6 +47,9 @@ struct charge {
 	uint64_t bytes;
 	unsigned device;
 };
+
+/* Puts a refusal on record; the first of a process is logged too. */
+void gate_note_refusal(enum hip_function function, unsigned device, enum ledger_book book, uint64_t bytes);
 
 /* Reserves bytes on the device that HIP calls ordinal. False: refused, and the refusal is on record. */
 bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal, uint64_t bytes);

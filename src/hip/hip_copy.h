@@ -31,6 +31,7 @@ enum hip_function {
 	HELPER(hipStreamGetDevice, (hipStream_t, hipDevice_t *))                                                       \
 	HELPER(hipGetStreamDeviceId, (hipStream_t))                                                                    \
 	HELPER(hipStreamIsCapturing, (hipStream_t, int *))                                                             \
+	HELPER(hipMemPoolTrimTo, (hipMemPool_t, size_t))                                                               \
 	HELPER(hipMemGetAddressRange, (hipDeviceptr_t *, size_t *, hipDeviceptr_t))                                    \
 	HELPER(hipGraphGetNodes, (hipGraph_t, hipGraphNode_t *, size_t *))                                             \
 	HELPER(hipGraphNodeGetType, (hipGraphNode_t, int *))                                                           \
@@ -40,8 +41,9 @@ enum hip_function {
 struct hip_copy {
 	struct link_map *map; /* NULL: this place is free */
 	struct patch_result patched;
-	int release; /* 52, 57, 64 or 72: the oldest of the proven releases that exports what this copy exports */
+	int release; /* 52, 57, 64, 70 or 72: the oldest release that exports what this copy exports */
 	bool managed_is_missing;
+	uintptr_t code_start, code_end;
 	void *original[HIP_FUNCTIONS];
 	hipError_t (*malloc_unmanaged)(void **, size_t);
 #define HELPER(name, params) hipError_t(*name) params;
@@ -58,6 +60,9 @@ void hip_copy_close(struct link_map *map);
 
 /* PATCH_SYMBIND: the wrapper for name in the copy at map, or NULL. */
 void *hip_copy_symbind(struct link_map *map, const char *name, uintptr_t real);
+
+/* Whether the return address is a HIP runtime's. */
+bool hip_is_caller(const void *address);
 
 const char *hip_function_name(enum hip_function function);
 

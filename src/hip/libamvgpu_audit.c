@@ -4,13 +4,13 @@
  * symbol table is rewritten once and every later lookup finds our wrappers. Flags are 0, so that ld.so keeps its fast paths.
  * All of it runs under the loader lock: no call into the program, no lock, no memory from its libc.
  */
-#define _GNU_SOURCE /* link.h: the audit interface */
 #include <link.h>
 
 #include "gate.h"
 #include "hip_copy.h"
 #include "settings.h"
 #include "../hsa/hsa_copy.h"
+#include "../kfd/ioctl.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
 
@@ -129,6 +129,8 @@ static unsigned open_hsa(struct elf_object *object)
 {
 	struct patch_result result;
 
+	if (!settings_ask_anything() || (settings()->limited && !gate_init()))
+		return 0;
 	if (!hsa_copy_open(object, &result)) {
 		note_copies_full("HSA", object);
 		return 0;
@@ -151,6 +153,7 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 	program_libc_objopen(map, namespace);
 	if (!elf_object_load(&object, map))
 		return 0;
+	ioctl_objopen(&object);
 	if (hip_is_provider(&object))
 		return open_hip(&object);
 	if (hsa_is_provider(&object))
@@ -166,6 +169,7 @@ EXPORT unsigned la_objclose(uintptr_t *cookie)
 
 	hip_copy_close(map);
 	hsa_copy_close(map);
+	ioctl_objclose(map);
 	return 0;
 }
 

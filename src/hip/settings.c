@@ -1,39 +1,18 @@
 /* See settings.h. */
-#define _GNU_SOURCE /* MREMAP_MAYMOVE */
 #include "settings.h"
 
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
-#include "../sys/sys.h"
-
-enum once { ONCE_TODO, ONCE_RUNNING, ONCE_DONE };
+#include "../sys/once.h"
 
 static struct {
-	uint32_t loaded;   /* enum once */
-	uint32_t numbered; /* enum once */
+	uint32_t loaded;   /* once */
+	uint32_t numbered; /* once */
 	bool pod_is_known;
 	struct env_policy policy;
-	uint8_t index[ENV_DEVICES];
+	uint8_t device_index[ENV_DEVICES];
+	uint8_t agent_index[ENV_DEVICES];
 } state;
-
-/* True for the one caller that shall do the work; the others return when it is done. */
-static bool once_begin(uint32_t *once)
-{
-	uint32_t expected = ONCE_TODO;
-
-	if (__atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE)
-		return false;
-	if (__atomic_compare_exchange_n(once, &expected, ONCE_RUNNING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-		return true;
-	while (__atomic_load_n(once, __ATOMIC_ACQUIRE) != ONCE_DONE)
-		sys_sched_yield();
-	return false;
-}
-
-static void once_end(uint32_t *once)
-{
-	__atomic_store_n(once, ONCE_DONE, __ATOMIC_RELEASE);
-}
 
 /* Reads a whole file of unknown size; a NUL follows the text. The memory is kept for good. 0 or -errno. */
 static int read_whole(const char *path, struct env_block *block)
@@ -108,6 +87,16 @@ bool settings_pod_is_known(void)
 	return state.pod_is_known;
 }
 
+bool settings_ask_anything(void)
+{
+	const struct env_policy *policy = settings();
+	bool is_set = policy->limited || policy->oversubscribe || policy->priority >= 0;
+
+	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++)
+		is_set |= policy->value[i] && (policy->from_pod[i] || env_variables[i].treatment == ENV_PINNED);
+	return is_set;
+}
+
 const char *settings_getenv(const char *name, const char *live)
 {
 	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++) {
@@ -131,18 +120,31 @@ static const char *current_value(const char *name)
 static void number_devices(void)
 {
 	struct env_numbering current = { current_value("ROCR_VISIBLE_DEVICES"), current_value("HIP_VISIBLE_DEVICES") };
+	struct env_numbering agents = { current.rocr, NULL };
 
 	if (!current.hip)
 		current.hip = current_value("CUDA_VISIBLE_DEVICES");
-	for (unsigned i = 0; i < ENV_DEVICES; i++)
-		state.index[i] = (uint8_t)env_device_index(&settings()->origin, &current, i);
+	for (unsigned i = 0; i < ENV_DEVICES; i++) {
+		state.device_index[i] = (uint8_t)env_device_index(&settings()->origin, &current, i);
+		state.agent_index[i] = (uint8_t)env_device_index(&settings()->origin, &agents, i);
+	}
 }
 
-unsigned settings_device_index(unsigned ordinal)
+static unsigned numbered(const uint8_t *index, unsigned ordinal)
 {
 	if (once_begin(&state.numbered)) {
 		number_devices();
 		once_end(&state.numbered);
 	}
-	return ordinal < ENV_DEVICES ? state.index[ordinal] : ordinal;
+	return ordinal < ENV_DEVICES ? index[ordinal] : ordinal;
+}
+
+unsigned settings_device_index(unsigned ordinal)
+{
+	return numbered(state.device_index, ordinal);
+}
+
+unsigned settings_agent_index(unsigned ordinal)
+{
+	return numbered(state.agent_index, ordinal);
 }

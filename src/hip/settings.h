@@ -13,11 +13,16 @@ const struct env_policy *settings(void);
 /* False: /proc/1/environ could not be read, the process's own block was used. */
 bool settings_pod_is_known(void);
 
+/* False: nothing is asked of us, and the program is left as it is. */
+bool settings_ask_anything(void);
+
 /* What getenv(name) shall answer where the live environment says live (NULL: unset). */
 const char *settings_getenv(const char *name, const char *live);
 
 /* The index, in the numbering the limits count in, of the device the runtime calls ordinal. The first call fixes the
  * numbering: make it when the runtime reads its *_VISIBLE_DEVICES. */
 unsigned settings_device_index(unsigned ordinal);
+/* The same for the ordinal-th GPU of HSA, which does not know HIP_VISIBLE_DEVICES. */
+unsigned settings_agent_index(unsigned ordinal);
 
 #endif

@@ -9,6 +9,7 @@
 #include "memory_size.h"
 #include "settings.h"
 #include "../sys/log.h"
+#include "../sys/sys.h"
 
 static struct hip_copy hip_copies[HIP_COPIES];
 
@@ -20,6 +21,8 @@ static struct hip_copy hip_copies[HIP_COPIES];
 #define CLASS_ARRAY TRACK_ARRAY
 #define CLASS_HANDLE TRACK_HANDLE
 #define CLASS_MALLOC (hip_serves_managed(copy) ? TRACK_MANAGED : TRACK_POINTER)
+#define CLASS_ASYNC TRACK_POINTER
+#define CLASS_FROM_POOL TRACK_POINTER
 #define FREES_POINTER TRACK_FREEABLE
 #define FREES_ARRAY (1u << TRACK_ARRAY)
 
@@ -40,11 +43,71 @@ static void hip_undo(struct hip_copy *copy, enum tracker_class class, void *key)
 	gate_leave();
 }
 
-/* 5.2.3's hipMallocAsync says success with NULL where memory ran out. */
+/* The pool and stream that served an allocation, where one did. */
+struct hip_pooled {
+	bool is_pooled;
+	hipStream_t stream;
+	hipMemPool_t pool; /* NULL: the device's */
+};
+#define POOLED_MALLOC	 ((struct hip_pooled){ 0 })
+#define POOLED_POINTER	 ((struct hip_pooled){ 0 })
+#define POOLED_MANAGED	 ((struct hip_pooled){ 0 })
+#define POOLED_ARRAY	 ((struct hip_pooled){ 0 })
+#define POOLED_HANDLE	 ((struct hip_pooled){ 0 })
+#define POOLED_ASYNC	 ((struct hip_pooled){ true, stream, NULL })
+#define POOLED_FROM_POOL ((struct hip_pooled){ true, stream, pool })
+
+/* The pools of 7.x break when the driver says ENOMEM (7.2.4: a handle of 0 is released, SIGSEGV at exit): such a call may
+ * overdraw by a chunk and is rolled back. */
+static bool hip_is_fragile(const struct hip_copy *copy, const struct hip_pooled *pooled)
+{
+	return pooled->is_pooled && copy->release >= 70;
+}
+
+static void hip_trim(struct hip_copy *copy, hipMemPool_t pool)
+{
+	hipMemPool_t current = NULL;
+	int ordinal = hip_current_device(copy);
+
+	if (!copy->hipMemPoolTrimTo)
+		return;
+	gate_enter();
+	if (!pool && ordinal >= 0 &&
+	    REAL(hipDeviceGetMemPool, (hipMemPool_t *, int))(&current, ordinal) == hipSuccess)
+		pool = current;
+	if (pool)
+		copy->hipMemPoolTrimTo(pool, 0);
+	gate_leave();
+}
+
+static bool is_overdrawn(const struct charge *charge)
+{
+	uint64_t limit = charge->bytes ? ledger_limit(gate_ledger(), charge->device) : 0;
+
+	return limit && ledger_used(gate_ledger(), charge->device, LEDGER_PHYSICAL) > limit;
+}
+
+/* Gives the block back and has the pool give up what it does not need. */
+static void hip_roll_back(struct hip_copy *copy, const struct hip_pooled *pooled, void *key)
+{
+	gate_enter();
+	REAL(hipFreeAsync, (void *, hipStream_t))(key, pooled->stream);
+	gate_leave();
+	hip_trim(copy, pooled->pool);
+}
+
+/* What a call that the runtime calls a success is to the program. 5.2.3's hipMallocAsync says success with NULL where memory
+ * ran out. */
 static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum hip_function function, uint64_t got,
-			     enum tracker_class class, void *key)
+			     enum tracker_class class, void *key, const struct hip_pooled *pooled)
 {
 	if (!key && charge->bytes) {
+		gate_withdraw(charge);
+		return gate_refuse(copy);
+	}
+	if (hip_is_fragile(copy, pooled) && is_overdrawn(charge)) {
+		hip_roll_back(copy, pooled, key);
+		gate_note_refusal(function, charge->device, LEDGER_PHYSICAL, charge->bytes);
 		gate_withdraw(charge);
 		return gate_refuse(copy);
 	}
@@ -58,9 +121,26 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 	return gate_refuse(copy);
 }
 
+/* Around the real call: the driver may refuse it, unless the runtime would break. */
+static void hip_begin(const struct hip_copy *copy, enum hip_function function, const struct hip_pooled *pooled)
+{
+	gate_thread.inside++;
+	gate_thread.may_refuse++;
+	gate_thread.is_fragile += hip_is_fragile(copy, pooled);
+	gate_thread.function = function;
+}
+
+static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled)
+{
+	gate_thread.is_fragile -= hip_is_fragile(copy, pooled);
+	gate_thread.may_refuse--;
+	gate_thread.inside--;
+}
+
 #define ALLOC(name, node, since, params, args, on, wanted, got, kind, key)                                             \
 	static hipError_t name##_wrapper(AND_COPY params)                                                              \
 	{                                                                                                              \
+		struct hip_pooled pooled = POOLED_##kind;                                                              \
 		struct charge charge;                                                                                  \
 		hipError_t result;                                                                                     \
                                                                                                                        \
@@ -68,14 +148,12 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 			return REAL(name, params) args;                                                                \
 		if (!gate_reserve(&charge, HIP_##name, (on), (wanted)))                                                \
 			return gate_refuse(copy);                                                                      \
-		gate_enter();                                                                                          \
-		gate_thread.may_refuse++;                                                                              \
+		hip_begin(copy, HIP_##name, &pooled);                                                                  \
 		result = REAL(name, params) args;                                                                      \
-		gate_thread.may_refuse--;                                                                              \
-		gate_leave();                                                                                          \
+		hip_end(copy, &pooled);                                                                                \
 		if (result == hipSuccess)                                                                              \
 			return hip_finish(copy, &charge, HIP_##name, charge.bytes ? (got) : 0, CLASS_##kind,           \
-					  charge.bytes ? (void *)(key) : NULL);                                        \
+					  charge.bytes ? (void *)(key) : NULL, &pooled);                               \
 		gate_withdraw(&charge);                                                                                \
 		return result;                                                                                         \
 	}
@@ -336,8 +414,7 @@ static hipError_t graph_launch(hipGraphExec_t exec, hipStream_t stream, enum hip
 	if (!gate_is_inside() && tracker_find(gate_tracker(), exec, 1u << TRACK_EXEC, &e) && !e.flag &&
 	    tracker_flag(gate_tracker(), exec, TRACK_EXEC)) {
 		if (ledger_reserve(gate_ledger(), e.device, LEDGER_REQUESTED, e.size) != LEDGER_GRANTED) {
-			ledger_note_refusal(gate_ledger(), hip_function_name(function), e.device, LEDGER_REQUESTED,
-					    e.size);
+			gate_note_refusal(function, e.device, LEDGER_REQUESTED, e.size);
 			e.flag = false;
 			tracker_put(gate_tracker(), exec, e);
 			return gate_refuse(copy);
@@ -345,7 +422,9 @@ static hipError_t graph_launch(hipGraphExec_t exec, hipStream_t stream, enum hip
 		ledger_settle(gate_ledger(), e.device, LEDGER_REQUESTED, e.size);
 	}
 	gate_enter();
+	gate_thread.is_fragile++; /* a launch that finds no memory says success and loses its work */
 	result = real(exec, stream);
+	gate_thread.is_fragile--;
 	gate_leave();
 	return result;
 }
@@ -474,9 +553,31 @@ static int release_of(const struct elf_object *object)
 {
 	if (elf_object_find(object, "hipMemPrefetchAsync_v2", NULL))
 		return 72;
+	if (elf_object_find(object, "hipMemGetHandleForAddressRange", NULL))
+		return 70;
 	if (elf_object_find(object, "hipGetProcAddress", NULL))
 		return 64;
 	return elf_object_find(object, "hipGraphAddMemAllocNode", NULL) ? 57 : 52;
+}
+
+static void remember_code(struct hip_copy *copy, const struct elf_object *object)
+{
+	for (unsigned i = 0; i < object->segment_count; i++) {
+		if (object->segments[i].protection & PROT_EXEC) {
+			copy->code_start = object->segments[i].start;
+			copy->code_end = object->segments[i].end;
+			return;
+		}
+	}
+}
+
+bool hip_is_caller(const void *address)
+{
+	for (unsigned k = 0; k < HIP_COPIES; k++) {
+		if ((uintptr_t)address >= hip_copies[k].code_start && (uintptr_t)address < hip_copies[k].code_end)
+			return true;
+	}
+	return false;
 }
 
 struct hip_copy *hip_copy_open(struct elf_object *object)
@@ -491,6 +592,7 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 	copy = &hip_copies[k];
 	copy->map = object->map;
 	copy->release = release_of(object);
+	remember_code(copy, object);
 	copy->managed_is_missing = false;
 #define HELPER(name, params) copy->name = (hipError_t(*) params)elf_object_address(object, #name);
 	HIP_HELPERS(HELPER)

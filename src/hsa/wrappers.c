@@ -1,10 +1,12 @@
 /* See hsa_copy.h. */
 #include "hsa_copy.h"
 
-#include "hsa_abi.h"
+#include "devices.h"
+#include "../hip/gate.h"
 #include "../hip/settings.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
+#include "../sys/once.h"
 
 enum { HSA_COPIES = 4 };
 
@@ -19,11 +21,14 @@ struct hsa_copy {
 	struct link_map *map;
 	struct patch_result patched;
 	void *original[HSA_FUNCTIONS];
+	uint32_t is_learned; /* once */
+	struct hsa_questions ask;
+	struct hsa_devices devices;
 };
 
 static struct hsa_copy hsa_copies[HSA_COPIES];
 
-#define AND_COPY(...) __VA_ARGS__ __VA_OPT__(, ) struct hsa_copy *copy
+#define AND_COPY(...) __VA_ARGS__ __VA_OPT__(, ) struct hsa_copy *copy, const void *caller
 #define REAL(name, params) ((hsa_status_t(*) params)copy->original[HSA_##name])
 #define HSA(name, params, args, what) static hsa_status_t name##_wrapper(AND_COPY params);
 #include "hsa_api.def"
@@ -41,11 +46,19 @@ static void pin_environment(void)
 	}
 }
 
-static hsa_status_t hsa_init_wrapper(struct hsa_copy *copy)
+static hsa_status_t hsa_init_wrapper(struct hsa_copy *copy, const void *caller)
 {
+	hsa_status_t status;
+
+	(void)caller;
 	pin_environment();
 	settings_device_index(0); /* the numbering is the one the runtime is about to read */
-	return REAL(hsa_init, (void))();
+	status = REAL(hsa_init, (void))();
+	if (status == HSA_STATUS_SUCCESS && settings()->limited && once_begin(&copy->is_learned)) {
+		devices_learn(&copy->devices, &copy->ask);
+		once_end(&copy->is_learned);
+	}
+	return status;
 }
 
 /* The class of a pod is its ceiling (low) or its floor (high). */
@@ -57,13 +70,15 @@ static int class_priority(void)
 static hsa_status_t hsa_queue_create_wrapper(hsa_agent_t agent, uint32_t size, uint32_t type,
 					     void (*callback)(int, hsa_queue_t *, void *), void *data,
 					     uint32_t private_segment_size, uint32_t group_segment_size,
-					     hsa_queue_t **queue, struct hsa_copy *copy)
+					     hsa_queue_t **queue, struct hsa_copy *copy,
+					     const void *caller)
 {
 	hsa_status_t status = REAL(hsa_queue_create,
 				   (hsa_agent_t, uint32_t, uint32_t, void (*)(int, hsa_queue_t *, void *), void *,
 				    uint32_t, uint32_t, hsa_queue_t **))(agent, size, type, callback, data,
 									 private_segment_size, group_segment_size, queue);
 
+	(void)caller;
 	if (status == HSA_STATUS_SUCCESS && settings()->priority >= 0 && copy->original[HSA_hsa_amd_queue_set_priority] &&
 	    REAL(hsa_amd_queue_set_priority, (hsa_queue_t *, int))(*queue, class_priority()) != HSA_STATUS_SUCCESS)
 		LOG(LOG_WARN, "AMD_TASK_PRIORITY: the runtime refused to set a queue's priority");
@@ -71,12 +86,209 @@ static hsa_status_t hsa_queue_create_wrapper(hsa_agent_t agent, uint32_t size, u
 }
 
 /* Answers as the runtime would, so that hipStreamCreateWithPriority goes on working. */
-static hsa_status_t hsa_amd_queue_set_priority_wrapper(hsa_queue_t *queue, int priority, struct hsa_copy *copy)
+static hsa_status_t hsa_amd_queue_set_priority_wrapper(hsa_queue_t *queue, int priority, struct hsa_copy *copy,
+							const void *caller)
 {
+	(void)caller;
 	if (settings()->priority >= 0 && priority >= HSA_AMD_QUEUE_PRIORITY_LOW &&
 	    priority <= HSA_AMD_QUEUE_PRIORITY_HIGH)
 		priority = class_priority();
 	return REAL(hsa_amd_queue_set_priority, (hsa_queue_t *, int))(queue, priority);
+}
+
+/* ---- Memory. HIP's own calls are charged by its wrappers; here they only get the driver's refusal through. ---- */
+
+enum { CLASS_MEMORY, CLASS_VMEM };
+
+static struct tracker *allocations;
+
+static struct tracker *table(void)
+{
+	struct tracker *t = __atomic_load_n(&allocations, __ATOMIC_ACQUIRE), *expected = NULL;
+
+	if (t)
+		return t;
+	t = tracker_new();
+	if (t && !__atomic_compare_exchange_n(&allocations, &expected, t, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		t = expected;
+	return t;
+}
+
+struct request {
+	int device; /* HSA_DEVICE_NONE: not charged */
+	uint64_t bytes;
+	const char *function;
+};
+
+/* False: refused. */
+static bool request_begin(struct request *r, const struct hsa_copy *copy, uint64_t pool, const void *caller)
+{
+	r->device = HSA_DEVICE_NONE;
+	if (settings()->limited && r->bytes && !gate_is_inside() && !hip_is_caller(caller))
+		r->device = devices_of_pool(&copy->devices, pool);
+	if (r->device >= 0 &&
+	    ledger_reserve(gate_ledger(), (unsigned)r->device, LEDGER_REQUESTED, r->bytes) != LEDGER_GRANTED) {
+		ledger_note_refusal(gate_ledger(), r->function, (unsigned)r->device, LEDGER_REQUESTED, r->bytes);
+		return false;
+	}
+	gate_thread.may_refuse++;
+	return true;
+}
+
+static void request_end(const struct request *r, hsa_status_t status, unsigned class, uint64_t key)
+{
+	struct tracked value = { .size = r->bytes, .device = (uint8_t)r->device, .class = (uint8_t)class };
+
+	gate_thread.may_refuse--;
+	if (r->device < 0)
+		return;
+	if (status != HSA_STATUS_SUCCESS) {
+		ledger_withdraw(gate_ledger(), (unsigned)r->device, LEDGER_REQUESTED, r->bytes);
+		return;
+	}
+	ledger_settle(gate_ledger(), (unsigned)r->device, LEDGER_REQUESTED, r->bytes);
+	if (!table() || !tracker_put(table(), (const void *)key, value))
+		ledger_note_reason(gate_ledger(), LEDGER_REASON_TRACKER_FULL);
+	ledger_note_allocations(gate_ledger(), 1);
+}
+
+/* Around a free: taken before the call, given back after it or put back. */
+static bool free_begin(unsigned class, uint64_t key, struct tracked *taken)
+{
+	struct tracker *t = __atomic_load_n(&allocations, __ATOMIC_ACQUIRE);
+
+	return t && key && tracker_take(t, (const void *)key, 1u << class, taken);
+}
+
+static hsa_status_t free_end(bool known, hsa_status_t status, uint64_t key, struct tracked taken)
+{
+	if (known && status == HSA_STATUS_SUCCESS)
+		gate_release(taken);
+	else if (known)
+		tracker_put(table(), (const void *)key, taken);
+	return status;
+}
+
+static hsa_status_t hsa_amd_memory_pool_allocate_wrapper(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+							 void **ptr, struct hsa_copy *copy, const void *caller)
+{
+	struct request r = { .bytes = size, .function = "hsa_amd_memory_pool_allocate" };
+	hsa_status_t status;
+
+	if (!request_begin(&r, copy, pool.handle, caller))
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	status = REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size, flags,
+													  ptr);
+	request_end(&r, status, CLASS_MEMORY, ptr ? (uint64_t)*ptr : 0);
+	return status;
+}
+
+static hsa_status_t hsa_memory_allocate_wrapper(hsa_region_t region, size_t size, void **ptr, struct hsa_copy *copy,
+						const void *caller)
+{
+	struct request r = { .bytes = size, .function = "hsa_memory_allocate" };
+	hsa_status_t status;
+
+	if (!request_begin(&r, copy, region.handle, caller))
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	status = REAL(hsa_memory_allocate, (hsa_region_t, size_t, void **))(region, size, ptr);
+	request_end(&r, status, CLASS_MEMORY, ptr ? (uint64_t)*ptr : 0);
+	return status;
+}
+
+static hsa_status_t hsa_amd_memory_pool_free_wrapper(void *ptr, struct hsa_copy *copy, const void *caller)
+{
+	struct tracked taken;
+	bool known = free_begin(CLASS_MEMORY, (uint64_t)ptr, &taken);
+
+	(void)caller;
+	return free_end(known, REAL(hsa_amd_memory_pool_free, (void *))(ptr), (uint64_t)ptr, taken);
+}
+
+static hsa_status_t hsa_memory_free_wrapper(void *ptr, struct hsa_copy *copy, const void *caller)
+{
+	struct tracked taken;
+	bool known = free_begin(CLASS_MEMORY, (uint64_t)ptr, &taken);
+
+	(void)caller;
+	return free_end(known, REAL(hsa_memory_free, (void *))(ptr), (uint64_t)ptr, taken);
+}
+
+static hsa_status_t hsa_amd_vmem_handle_create_wrapper(hsa_amd_memory_pool_t pool, size_t size, int type, uint64_t flags,
+						       hsa_amd_vmem_alloc_handle_t *handle, struct hsa_copy *copy,
+						       const void *caller)
+{
+	struct request r = { .bytes = size, .function = "hsa_amd_vmem_handle_create" };
+	hsa_status_t status;
+
+	if (!request_begin(&r, copy, pool.handle, caller))
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+	status = REAL(hsa_amd_vmem_handle_create,
+		      (hsa_amd_memory_pool_t, size_t, int, uint64_t, hsa_amd_vmem_alloc_handle_t *))(pool, size, type,
+												     flags, handle);
+	request_end(&r, status, CLASS_VMEM, handle ? handle->handle : 0);
+	return status;
+}
+
+static hsa_status_t hsa_amd_vmem_handle_release_wrapper(hsa_amd_vmem_alloc_handle_t handle, struct hsa_copy *copy,
+							const void *caller)
+{
+	struct tracked taken;
+	bool known = free_begin(CLASS_VMEM, handle.handle, &taken);
+
+	(void)caller;
+	return free_end(known, REAL(hsa_amd_vmem_handle_release, (hsa_amd_vmem_alloc_handle_t))(handle), handle.handle,
+			taken);
+}
+
+/* ---- Reports: HIP's, OpenCL's and rocminfo's totals follow from these ---- */
+
+static void hold_to_limit(hsa_status_t status, int device, void *value)
+{
+	uint64_t limit = device >= 0 ? ledger_limit(gate_ledger(), (unsigned)device) : 0;
+
+	if (status == HSA_STATUS_SUCCESS && limit && *(uint64_t *)value > limit)
+		*(uint64_t *)value = limit;
+}
+
+static hsa_status_t hsa_amd_memory_pool_get_info_wrapper(hsa_amd_memory_pool_t pool, int attribute, void *value,
+							 struct hsa_copy *copy, const void *caller)
+{
+	hsa_status_t status =
+		REAL(hsa_amd_memory_pool_get_info, (hsa_amd_memory_pool_t, int, void *))(pool, attribute, value);
+
+	(void)caller;
+	if (attribute == HSA_AMD_MEMORY_POOL_INFO_SIZE || attribute == HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE)
+		hold_to_limit(status, devices_of_pool(&copy->devices, pool.handle), value);
+	return status;
+}
+
+static hsa_status_t hsa_region_get_info_wrapper(hsa_region_t region, int attribute, void *value, struct hsa_copy *copy,
+						const void *caller)
+{
+	hsa_status_t status = REAL(hsa_region_get_info, (hsa_region_t, int, void *))(region, attribute, value);
+
+	(void)caller;
+	if (attribute == HSA_REGION_INFO_SIZE || attribute == HSA_REGION_INFO_ALLOC_MAX_SIZE)
+		hold_to_limit(status, devices_of_pool(&copy->devices, region.handle), value);
+	return status;
+}
+
+static hsa_status_t hsa_agent_get_info_wrapper(hsa_agent_t agent, int attribute, void *value, struct hsa_copy *copy,
+					       const void *caller)
+{
+	hsa_status_t status = REAL(hsa_agent_get_info, (hsa_agent_t, int, void *))(agent, attribute, value);
+	int device;
+
+	(void)caller;
+	if (attribute != HSA_AMD_AGENT_INFO_MEMORY_AVAIL || status != HSA_STATUS_SUCCESS || !settings()->limited ||
+	    (device = devices_of_agent(&copy->devices, agent)) < 0)
+		return status;
+	uint64_t left = ledger_free(gate_ledger(), (unsigned)device, LEDGER_REQUESTED);
+
+	if (*(uint64_t *)value > left)
+		*(uint64_t *)value = left;
+	return status;
 }
 
 #undef AND_COPY
@@ -106,6 +318,12 @@ bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 	if (k == HSA_COPIES)
 		return false;
 	hsa_copies[k].map = object->map;
+	hsa_copies[k].ask = (struct hsa_questions){
+		elf_object_address(object, "hsa_iterate_agents"),
+		elf_object_address(object, "hsa_agent_get_info"),
+		elf_object_address(object, "hsa_amd_agent_iterate_memory_pools"),
+		elf_object_address(object, "hsa_amd_memory_pool_get_info"),
+	};
 	hsa_copies[k].patched = elf_patch(object, patches[k], HSA_FUNCTIONS);
 	*result = hsa_copies[k].patched;
 	return true;

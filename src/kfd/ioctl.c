@@ -1,0 +1,372 @@
+/* See ioctl.h. */
+#include "ioctl.h"
+
+#include "kfd_abi.h"
+#include "memory.h"
+#include "queues.h"
+#include "topology.h"
+#include "../hip/gate.h"
+#include "../hip/settings.h"
+#include "../loader/program_libc.h"
+#include "../sys/sys.h"
+
+enum { IOCTL_COPIES = 8, ROCM_OBJECTS = 16 };
+
+struct ioctl_copy {
+	struct link_map *map;
+	struct patch_result patched;
+	void *original;
+};
+
+static struct ioctl_copy copies[IOCTL_COPIES];
+
+/* Where the code of ROCr and of its thunk is: ENOMEM outside of an allocation call would abort it. */
+static struct {
+	struct link_map *map;
+	uintptr_t start, end;
+} rocm[ROCM_OBJECTS];
+
+/* One ioctl on its way down. */
+struct call {
+	ioctl_function real;
+	int fd;
+	const void *caller;
+};
+
+static bool is_from_rocm(const struct call *call)
+{
+	uintptr_t caller = (uintptr_t)call->caller;
+
+	for (unsigned i = 0; i < ROCM_OBJECTS; i++) {
+		if (caller >= rocm[i].start && caller < rocm[i].end)
+			return true;
+	}
+	return false;
+}
+
+static int fail(int error)
+{
+	if (program_libc.__errno_location)
+		*program_libc.__errno_location() = error;
+	return -1;
+}
+
+static uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	return sys_fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+static uint64_t whole_pages(uint64_t size)
+{
+	return size > UINT64_MAX - 4095 ? UINT64_MAX : (size + 4095) & ~(uint64_t)4095;
+}
+
+static int device_of(const struct topology_gpu *gpu)
+{
+	return gpu ? gpu->device : TOPOLOGY_NONE;
+}
+
+/* ---- KFD ---- */
+
+static int kfd_alloc(const struct call *call, struct kfd_alloc_memory *args)
+{
+	struct physical p;
+	uint64_t bytes = whole_pages(args->flags & KFD_ALLOC_AQL_QUEUE_MEM ? args->size / 2 : args->size);
+	int result;
+
+	if (!(args->flags & KFD_ALLOC_VRAM))
+		return call->real(call->fd, KFD_ALLOC_MEMORY, args);
+	if (!physical_reserve(&p, device_of(topology_by_gpu_id(args->gpu_id)), bytes, !is_from_rocm(call)))
+		return fail(ENOMEM);
+	result = call->real(call->fd, KFD_ALLOC_MEMORY, args);
+	if (result)
+		physical_withdraw(&p);
+	else
+		physical_hold(NAME_KFD_HANDLE, args->handle, physical_settle(&p));
+	return result;
+}
+
+static int kfd_free(const struct call *call, struct kfd_free_memory *args)
+{
+	struct physical_taken taken = physical_take(NAME_KFD_HANDLE, args->handle);
+	int result = call->real(call->fd, KFD_FREE_MEMORY, args);
+
+	if (result)
+		physical_put_back(taken);
+	else
+		physical_drop(taken);
+	return result;
+}
+
+/* The exporter stays charged; the inode is how an import in this process finds the buffer. */
+static int kfd_export(const struct call *call, struct kfd_export_dmabuf *args)
+{
+	int result = call->real(call->fd, KFD_EXPORT_DMABUF, args);
+
+	if (!result)
+		physical_hold(NAME_INODE, inode_of((int)args->dmabuf_fd), physical_find(NAME_KFD_HANDLE, args->handle));
+	return result;
+}
+
+static int kfd_import(const struct call *call, struct kfd_import_dmabuf *args)
+{
+	uint64_t buffer = physical_find(NAME_INODE, inode_of((int)args->dmabuf_fd));
+	int result = call->real(call->fd, KFD_IMPORT_DMABUF, args);
+
+	if (!result && physical_find(NAME_KFD_HANDLE, args->handle) != buffer)
+		physical_hold(NAME_KFD_HANDLE, args->handle, buffer);
+	return result;
+}
+
+/* What a request can still get. ROCr decides by it how much scratch it keeps for itself. */
+static int kfd_available(const struct call *call, struct kfd_available_memory *args)
+{
+	int result = call->real(call->fd, KFD_AVAILABLE_MEMORY, args);
+	int device = result ? TOPOLOGY_NONE : device_of(topology_by_gpu_id(args->gpu_id));
+
+	if (device >= 0) {
+		uint64_t left = ledger_free(gate_ledger(), (unsigned)device, LEDGER_PHYSICAL);
+
+		if (left < args->available)
+			args->available = left;
+	}
+	return result;
+}
+
+/* Managed memory moves to the GPU and back at the driver's will; a prefetch or a preferred location is what we can see. */
+static int kfd_svm(const struct call *call, unsigned long command, struct kfd_svm *args)
+{
+	int result = call->real(call->fd, command, args);
+
+	for (uint32_t i = 0; !result && args->op == KFD_SVM_OP_SET_ATTR && i < args->nattr; i++) {
+		const struct topology_gpu *gpu;
+
+		if (args->attrs[i].type != KFD_SVM_ATTR_PREFETCH_LOC &&
+		    args->attrs[i].type != KFD_SVM_ATTR_PREFERRED_LOC)
+			continue;
+		gpu = topology_by_gpu_id(args->attrs[i].value);
+		if (gpu && gpu->device >= 0) {
+			ledger_note_migrated(gate_ledger(), (unsigned)gpu->device, (int64_t)args->size);
+			break;
+		}
+	}
+	return result;
+}
+
+/* ---- DRM ---- */
+
+/* "/dev/dri/renderD128": the number behind renderD. */
+static const struct topology_gpu *gpu_of_file(int fd)
+{
+	char path[40], target[64];
+	struct text t = TEXT_ON(path);
+	const char *p = target;
+	uint64_t minor;
+	long n;
+
+	text_add(&t, "/proc/self/fd/");
+	text_add_number(&t, (uint64_t)fd);
+	n = sys_readlink(path, target, sizeof target - 1);
+	target[n > 0 ? n : 0] = 0;
+	while (*p && !text_starts(p, "renderD"))
+		p++;
+	p += *p ? text_length("renderD") : 0;
+	return text_number(&p, &minor) ? topology_by_render_minor((uint32_t)minor) : NULL;
+}
+
+static int drm_create(const struct call *call, union drm_gem_create *args)
+{
+	struct physical p;
+	int result;
+
+	if (!(args->in.domains & DRM_DOMAIN_VRAM))
+		return call->real(call->fd, DRM_GEM_CREATE, args);
+	if (!physical_reserve(&p, device_of(gpu_of_file(call->fd)), whole_pages(args->in.bo_size), !is_from_rocm(call)))
+		return fail(ENOMEM);
+	result = call->real(call->fd, DRM_GEM_CREATE, args);
+	if (result)
+		physical_withdraw(&p);
+	else
+		physical_hold(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->out.handle), physical_settle(&p));
+	return result;
+}
+
+static int drm_close(const struct call *call, struct drm_gem_close *args)
+{
+	struct physical_taken taken = physical_take(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->handle));
+	int result = call->real(call->fd, DRM_GEM_CLOSE, args);
+
+	if (result)
+		physical_put_back(taken);
+	else
+		physical_drop(taken);
+	return result;
+}
+
+static int drm_export(const struct call *call, struct drm_prime *args)
+{
+	int result = call->real(call->fd, DRM_PRIME_HANDLE_TO_FD, args);
+
+	if (!result)
+		physical_hold(NAME_INODE, inode_of(args->fd),
+			      physical_find(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->handle)));
+	return result;
+}
+
+/* The same buffer imported twice into one file has one handle and one hold. */
+static int drm_import(const struct call *call, struct drm_prime *args)
+{
+	uint64_t buffer = physical_find(NAME_INODE, inode_of(args->fd)), key;
+	int result = call->real(call->fd, DRM_PRIME_FD_TO_HANDLE, args);
+
+	key = physical_gem_key(call->fd, args->handle);
+	if (!result && physical_find(NAME_GEM_HANDLE, key) != buffer)
+		physical_hold(NAME_GEM_HANDLE, key, buffer);
+	return result;
+}
+
+/* ---- The way in ---- */
+
+static int counted(const struct call *call, unsigned long command, void *args)
+{
+	switch ((uint32_t)command) {
+	case KFD_ALLOC_MEMORY:
+		return kfd_alloc(call, args);
+	case KFD_FREE_MEMORY:
+		return kfd_free(call, args);
+	case KFD_EXPORT_DMABUF:
+		return kfd_export(call, args);
+	case KFD_IMPORT_DMABUF:
+		return kfd_import(call, args);
+	case KFD_AVAILABLE_MEMORY:
+		return kfd_available(call, args);
+	case KFD_CREATE_QUEUE:
+		return queues_create(call->real, call->fd, args);
+	case KFD_UPDATE_QUEUE:
+		return queues_update(call->real, call->fd, args);
+	case KFD_SET_CU_MASK:
+		return queues_set_cu_mask(call->real, call->fd, args);
+	case KFD_DESTROY_QUEUE:
+		return queues_destroy(call->real, call->fd, args);
+	case DRM_GEM_CREATE:
+		return drm_create(call, args);
+	case DRM_GEM_CLOSE:
+		return drm_close(call, args);
+	case DRM_PRIME_HANDLE_TO_FD:
+		return drm_export(call, args);
+	case DRM_PRIME_FD_TO_HANDLE:
+		return drm_import(call, args);
+	default:
+		return kfd_svm(call, command, args);
+	}
+}
+
+static bool is_counted(unsigned long command)
+{
+	switch ((uint32_t)command) {
+	case KFD_ALLOC_MEMORY:
+	case KFD_FREE_MEMORY:
+	case KFD_EXPORT_DMABUF:
+	case KFD_IMPORT_DMABUF:
+	case KFD_AVAILABLE_MEMORY:
+	case KFD_CREATE_QUEUE:
+	case KFD_UPDATE_QUEUE:
+	case KFD_SET_CU_MASK:
+	case KFD_DESTROY_QUEUE:
+	case DRM_GEM_CREATE:
+	case DRM_GEM_CLOSE:
+	case DRM_PRIME_HANDLE_TO_FD:
+	case DRM_PRIME_FD_TO_HANDLE:
+		return true;
+	default:
+		return IOC_WITHOUT_SIZE((uint32_t)command) == KFD_SVM;
+	}
+}
+
+__attribute__((noinline)) static int ioctl_slow(const struct call *call, unsigned long command, void *args)
+{
+	int result;
+
+	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !gate_init())
+		return call->real(call->fd, command, args);
+	gate_thread.in_ioctl = 1;
+	result = counted(call, command, args);
+	gate_thread.in_ioctl = 0;
+	return result;
+}
+
+static inline int ioctl_wrapper(const struct ioctl_copy *copy, int fd, unsigned long command, void *args,
+				const void *caller)
+{
+	ioctl_function real = (ioctl_function)copy->original;
+	uint32_t letter = command >> 8 & 0xff;
+
+	if ((letter != 'K' && letter != 'd') || !is_counted(command))
+		return real(fd, command, args);
+	return ioctl_slow(&(struct call){ real, fd, caller }, command, args);
+}
+
+#define STUBS(STUB) STUB(0) STUB(1) STUB(2) STUB(3) STUB(4) STUB(5) STUB(6) STUB(7)
+#define STUB(k)                                                                                                        \
+	static int ioctl_stub_##k(int fd, unsigned long command, void *args)                                           \
+	{                                                                                                              \
+		return ioctl_wrapper(&copies[k], fd, command, args, __builtin_return_address(0));                      \
+	}
+STUBS(STUB)
+#undef STUB
+#define STUB(k) { "ioctl", (void *)ioctl_stub_##k, &copies[k].original },
+static const struct patch patches[IOCTL_COPIES] = { STUBS(STUB) };
+#undef STUB
+
+static void remember_rocm(const struct elf_object *object)
+{
+	unsigned k = 0;
+
+	while (k < ROCM_OBJECTS && rocm[k].map)
+		k++;
+	for (unsigned i = 0; k < ROCM_OBJECTS && i < object->segment_count; i++) {
+		if (!(object->segments[i].protection & PROT_EXEC))
+			continue;
+		rocm[k].start = object->segments[i].start;
+		rocm[k].end = object->segments[i].end;
+		rocm[k].map = object->map;
+		return;
+	}
+}
+
+struct patch_result ioctl_objopen(struct elf_object *object)
+{
+	struct patch_result nothing = { .way = PATCH_NONE };
+	unsigned k = 0;
+
+	topology_objopen(object);
+	if (elf_object_find(object, "hsa_iterate_agents", NULL) || elf_object_find(object, "hsaKmtOpenKFD", NULL))
+		remember_rocm(object);
+	if (!elf_object_find(object, "ioctl", NULL))
+		return nothing;
+	while (k < IOCTL_COPIES && copies[k].map)
+		k++;
+	if (k == IOCTL_COPIES)
+		return nothing;
+	copies[k].map = object->map;
+	copies[k].patched = elf_patch(object, &patches[k], 1);
+	return copies[k].patched;
+}
+
+void ioctl_objclose(struct link_map *map)
+{
+	for (unsigned k = 0; k < IOCTL_COPIES; k++) {
+		if (copies[k].map != map)
+			continue;
+		elf_patch_undo(&copies[k].patched);
+		copies[k] = (struct ioctl_copy){ 0 };
+	}
+	for (unsigned k = 0; k < ROCM_OBJECTS; k++) {
+		if (rocm[k].map == map) {
+			rocm[k].map = NULL;
+			rocm[k].start = rocm[k].end = 0;
+		}
+	}
+}
