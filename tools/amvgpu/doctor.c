@@ -118,6 +118,11 @@ void doctor_note_reason(struct doctor *d, enum ledger_reason reason, const char 
 			    ledger_reason_remedy(reason), NULL};
 	va_list arguments;
 
+	/* A process and its pod have the same reason: once is enough. */
+	for (unsigned i = 0; i < d->count; i++) {
+		if (!strcmp(d->findings[i].code, f.code))
+			return;
+	}
 	va_start(arguments, format);
 	add_finding(d, f, format, arguments);
 	va_end(arguments);
@@ -175,37 +180,38 @@ static void print_patient(const struct patient *p)
 		       p->has_runtime ? "loaded" : "not loaded");
 }
 
+static uint64_t limit_of(const struct doctor *d, unsigned device)
+{
+	const struct env_policy *policy = &d->environment.policy;
+
+	return policy->own_limit[device] ? policy->own_limit[device] : policy->limit[device];
+}
+
+/* Devices with a limit of their own, then what all others have. */
 static void print_limits(const struct doctor *d)
 {
+	uint64_t common = limit_of(d, ENV_DEVICES - 1);
 	bool any = false;
 
 	printf("limits     ");
 	for (unsigned i = 0; i < ENV_DEVICES; i++) {
-		uint64_t limit = d->environment.policy.own_limit[i] ? d->environment.policy.own_limit[i]
-								    : d->environment.policy.limit[i];
-
-		if (!limit || (i > 1 && limit == d->environment.policy.limit[i - 1]))
+		if (limit_of(d, i) == common)
 			continue;
-		printf("%s %s%u: %s", any ? "," : "", any ? "" : "device ", i, units_bytes(limit));
+		printf(" device %u: %s,", i, limit_of(d, i) ? units_bytes(limit_of(d, i)) : "none");
 		any = true;
 	}
-	printf("%s\n",
-	       any ? d->environment.policy.pod_has_limits ? " (the pod's)" : " (this process's)" : " none");
+	printf(" %s: %s%s\n", any ? "others" : "every device", common ? units_bytes(common) : "none",
+	       !d->environment.policy.limited         ? ""
+	       : d->environment.policy.pod_has_limits ? " (the pod's)"
+						      : " (this process's)");
 }
 
-/* A shell that starts the program, and the like, only where there is nothing better to show. */
 static void print_facts(const struct doctor *d)
 {
-	bool any = false;
-
 	printf("library     %s\n", d->library ? d->library : "none");
 	print_limits(d);
 	for (unsigned i = 0; i < d->patient_count; i++)
-		any |= d->patients[i].has_runtime;
-	for (unsigned i = 0; i < d->patient_count; i++) {
-		if (d->patients[i].has_runtime || (!any && i + 1 == d->patient_count))
-			print_patient(&d->patients[i]);
-	}
+		print_patient(&d->patients[i]);
 }
 
 static void print_text(const struct doctor *d)

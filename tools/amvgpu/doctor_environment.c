@@ -9,10 +9,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "cu_mask.h"
 #include "doctor.h"
 #include "elf_file.h"
 #include "library.h"
+#include "mask_check.h"
 #include "units.h"
 
 static bool is_our_library(const char *path)
@@ -149,7 +149,6 @@ void doctor_examine_environment(struct doctor *d)
 {
 	const struct env_policy *policy = &d->environment.policy;
 	const char *mask = policy->value[ENV_HSA_CU_MASK], *priority = policy->value[ENV_AMD_TASK_PRIORITY];
-	struct cu_mask parsed;
 	const char *error;
 
 	examine_audit(d);
@@ -163,7 +162,7 @@ void doctor_examine_environment(struct doctor *d)
 	if (d->environment.pod_error)
 		doctor_note_reason(d, LEDGER_REASON_POD_SPEC_UNREADABLE, "%s",
 				   strerror(-d->environment.pod_error));
-	if (mask && *mask && (error = cu_mask_parse(mask, &parsed)))
+	if (mask && *mask && (error = mask_check(mask)))
 		doctor_note(d, FINDING_MASK_INVALID, "HSA_CU_MASK=%s: %s", units_printable(mask), error);
 	if (priority && *priority && policy->priority < 0)
 		doctor_note(d, FINDING_PRIORITY_INVALID, "AMD_TASK_PRIORITY=%s", units_printable(priority));

@@ -6,10 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cu_mask.h"
 #include "doctor.h"
+#include "mask_check.h"
 #include "slice.h"
 #include "units.h"
+#include "../../src/hip/cu_mask.h"
 
 static void judge_slot(struct doctor *d, const struct patient *p)
 {
@@ -106,42 +107,43 @@ static void hear_total(struct doctor *d, const char *line)
 			    units_bytes(bytes), units_bytes(limit));
 }
 
-/* "mask ORDINAL COUNT W0 W1...": what a queue got, in 32-bit words, of COUNT compute units. */
-static void hear_mask(struct doctor *d, const char *line, const struct cu_mask *wanted, bool *heard)
+/* "mask ORDINAL COUNT W0 W1...": what a queue got, in 32-bit words, of COUNT compute units. True if it says
+ * something. */
+static bool hear_mask(struct doctor *d, const char *line, const char *text)
 {
 	unsigned ordinal, count;
+	struct cu_mask wanted;
 	int n;
 
-	if (sscanf(line, "mask %u %u%n", &ordinal, &count, &n) != 2 || ordinal >= CU_MASK_GPUS ||
-	    !wanted->set[ordinal])
-		return;
-	*heard = true;
+	if (sscanf(line, "mask %u %u%n", &ordinal, &count, &n) != 2)
+		return false;
+	wanted = cu_mask_of(text, ordinal);
+	if (!wanted.is_set)
+		return false;
 	line += n;
 	for (unsigned i = 0; i < CU_MASK_WORDS && i * 32 < count; i++) {
 		uint32_t exist = count - i * 32 >= 32 ? UINT32_MAX : (1u << (count - i * 32)) - 1;
-		uint32_t expected = wanted->bits[ordinal][i] & exist;
 		unsigned got;
 
 		if (sscanf(line, " %x%n", &got, &n) != 1)
-			return;
+			break;
 		line += n;
-		if ((got & exist) != expected) {
-			doctor_note(d, FINDING_MASK_NOT_IN_FORCE,
-				    "device %u, CUs %u to %u: %08x instead of %08x", ordinal, i * 32,
-				    i * 32 + 31, got & exist, expected);
-			return;
-		}
+		if ((got & exist) == (wanted.word[i] & exist))
+			continue;
+		doctor_note(d, FINDING_MASK_NOT_IN_FORCE, "device %u, CUs %u to %u: %08x instead of %08x",
+			    ordinal, i * 32, i * 32 + 31, got & exist, wanted.word[i] & exist);
+		break;
 	}
+	return true;
 }
 
 static void hear(struct doctor *d, FILE *from)
 {
 	const char *mask = d->environment.policy.value[ENV_HSA_CU_MASK];
 	bool has_mask, heard_mask = false, has_device = false;
-	struct cu_mask wanted;
 	char line[1024];
 
-	has_mask = mask && *mask && !cu_mask_parse(mask, &wanted);
+	has_mask = mask && *mask && !mask_check(mask);
 	while (fgets(line, sizeof line, from)) {
 		unsigned devices = 0;
 
@@ -150,8 +152,8 @@ static void hear(struct doctor *d, FILE *from)
 		if (sscanf(line, "devices %u", &devices) == 1 && devices)
 			has_device = true;
 		hear_total(d, line);
-		if (has_mask)
-			hear_mask(d, line, &wanted, &heard_mask);
+		if (has_mask && hear_mask(d, line, mask))
+			heard_mask = true;
 	}
 	if (has_mask && !heard_mask)
 		doctor_note(d, FINDING_MASK_UNREADABLE, NULL);
@@ -167,11 +169,11 @@ static void hear(struct doctor *d, FILE *from)
  * shows them. */
 void doctor_start_probe(struct doctor *d)
 {
-	char number[16], *argv[] = {"/proc/self/exe", "doctor", "--probe", number, NULL};
+	char number[16], self[4096] = "", *argv[] = {self, "doctor", "--probe", number, NULL};
 	int ends[2];
 	FILE *from;
 
-	if (pipe(ends))
+	if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || pipe(ends))
 		return;
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	snprintf(number, sizeof number, "%d", ends[1]);

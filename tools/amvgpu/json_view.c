@@ -125,6 +125,8 @@ void json_view_add(struct json_object *all, const struct snapshot *s)
 			json_object_array_add(devices, device_object(&s->devices[d], d));
 	}
 	json_object_object_add(o, "devices", devices);
+	json_object_object_add(o, "other_devices_limit_bytes",
+			       s->common_limit ? json_object_new_uint64(s->common_limit) : NULL);
 	for (unsigned i = 0; i < s->count; i++)
 		json_object_array_add(processes, process_object(&s->processes[i]));
 	json_object_object_add(o, "processes", processes);

@@ -120,6 +120,22 @@ static void look_at(struct doctor *d, int pid, bool is_probe)
 	look_at_regions(p);
 }
 
+/* A shell that started the program, and the like, is shown only where there is nothing better: the last to
+ * end, the first. */
+static void forget_bystanders(struct doctor *d, unsigned from, int first)
+{
+	unsigned kept = from;
+	bool any = false;
+
+	for (unsigned i = from; i < d->patient_count; i++)
+		any |= d->patients[i].has_runtime;
+	for (unsigned i = from; i < d->patient_count; i++) {
+		if (any ? d->patients[i].has_runtime : d->patients[i].pid == first)
+			d->patients[kept++] = d->patients[i];
+	}
+	d->patient_count = kept;
+}
+
 static volatile sig_atomic_t ticks;
 
 static void on_alarm(int signal)
@@ -215,6 +231,7 @@ int patient_watch(struct doctor *d, char **argv, bool is_probe, double seconds)
 {
 	const unsigned long wanted =
 	    PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_EXITKILL;
+	unsigned before = d->patient_count;
 	int gate[2], status;
 	bool traced;
 	pid_t pid;
@@ -241,5 +258,6 @@ int patient_watch(struct doctor *d, char **argv, bool is_probe, double seconds)
 		set_timer(seconds);
 	status = traced ? watch_traced(d, pid, is_probe) : watch_untraced(d, pid, is_probe, seconds);
 	set_timer(0);
+	forget_bystanders(d, before, pid);
 	return status;
 }

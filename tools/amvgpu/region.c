@@ -155,6 +155,13 @@ static void add_by_public_name(struct region_list *list, const char *path)
 	region_list_add(list, path);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* A line of /proc/PID/maps names a region if it is a shared writable mapping of a file that opens as one. */
 void region_of_process(int pid, struct region_list *list)
 {
@@ -172,6 +179,8 @@ void region_of_process(int pid, struct region_list *list)
 			continue;
 		name[strcspn(name, "\n")] = 0;
 		snprintf(path, sizeof path, "/proc/%d/root%s", pid, name);
+		if (is_same_file(path, name))
+			snprintf(path, sizeof path, "%s", name);
 		if (!region_probe(path))
 			add_by_public_name(list, path);
 	}

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "amvgpu.h"
-#include "cu_mask.h"
 #include "library.h"
+#include "mask_check.h"
 #include "region.h"
 #include "slice.h"
 
@@ -73,7 +73,6 @@ static void parse_memory(struct slice *slice, const char *argument, struct argp_
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct slice *slice = state->input;
-	struct cu_mask mask;
 	const char *error;
 
 	switch (key) {
@@ -86,7 +85,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--priority is high or low, not '%s'", argument);
 		return 0;
 	case OPTION_CUS:
-		if ((error = cu_mask_parse(argument, &mask)))
+		if ((error = mask_check(argument)))
 			argp_error(state, "--cus %s: %s", argument, error);
 		slice->cus = argument;
 		return 0;

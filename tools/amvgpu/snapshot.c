@@ -106,11 +106,14 @@ static int add_process(struct snapshot *s, const struct ledger_process *process)
 	return 0;
 }
 
-static void judge_device(struct snapshot_device *d)
+/* One variable can set the limit of all devices that there may ever be: then the last one has it too. */
+static void judge_device(struct snapshot *s, unsigned index)
 {
+	struct snapshot_device *d = &s->devices[index];
+
 	d->used = d->requested > d->physical ? d->requested : d->physical;
 	d->overhead = d->physical > d->requested ? d->physical - d->requested : 0;
-	d->shown = d->limit || d->used || d->managed;
+	d->shown = d->limit != s->common_limit || d->used || d->managed || (!index && d->limit);
 }
 
 /* is_private: a copy of memory, in which no lock tells who lives; its owner does, it was there a moment ago.
@@ -129,9 +132,10 @@ static int fill(struct snapshot *s, const struct ledger_view *view, bool is_priv
 		if (add_process(s, &process))
 			return -ENOMEM;
 	}
+	s->common_limit = ledger_view_limit(view, LEDGER_DEVICES - 1);
 	for (unsigned d = 0; d < LEDGER_DEVICES; d++) {
 		s->devices[d].limit = ledger_view_limit(view, d);
-		judge_device(&s->devices[d]);
+		judge_device(s, d);
 	}
 	return 0;
 }

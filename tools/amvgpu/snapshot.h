@@ -15,7 +15,7 @@ enum snapshot_state {
 };
 
 struct snapshot_device {
-	bool shown;         /* has a limit or bytes */
+	bool shown;         /* has bytes, or a limit that is not just the common one */
 	uint64_t limit;     /* 0: none */
 	uint64_t used;      /* the larger of the books */
 	uint64_t requested; /* asked for through HIP or HSA, managed memory included */
@@ -33,6 +33,8 @@ struct snapshot_process {
 struct snapshot {
 	const char *path;
 	struct snapshot_device devices[LEDGER_DEVICES];
+	uint64_t common_limit; /* of all devices that are not shown; 0: none. The region does not know how
+				  many there are. */
 	struct snapshot_process *processes;
 	unsigned count;
 	unsigned dead; /* slots whose process has ended: their bytes are free again, the next request that

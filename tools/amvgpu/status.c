@@ -72,6 +72,12 @@ static void print_devices(const struct snapshot *s)
 	}
 }
 
+static void print_common_limit(const struct snapshot *s)
+{
+	if (s->common_limit)
+		printf("%-6s %-10s %s\n", "others", units_bytes(s->common_limit), "each");
+}
+
 static void print_process(const struct snapshot_process *p)
 {
 	char pid[16];
@@ -97,6 +103,7 @@ static void print_snapshot(const struct snapshot *s)
 	printf("%s: %u process%s, %s\n\n", s->path, s->count, s->count == 1 ? "" : "es",
 	       s->count ? snapshot_state_word(s->state) : "nobody to limit");
 	print_devices(s);
+	print_common_limit(s);
 	if (s->count)
 		printf("\n%-8s %-16s %-10s %-10s %-7s %-9s %s\n", "PID", "COMMAND", "REQUESTED", "PHYSICAL",
 		       "ALLOCS", "REFUSALS", "STATE");
