@@ -59,6 +59,24 @@ def build_program(name, *sources, flags=(), compiler="gcc"):
 
 
 @functools.cache
+def build_library():
+    """libamvgpu.so as amd-device-plugin builds it."""
+    with exclusive("library"):
+        quietly("make", "-C", ROOT, "-f", "Makefile.hip", "all", f"BUILD_DIR={BUILD / 'library'}")
+    return BUILD / "library" / "libamvgpu.so"
+
+
+@functools.cache
+def build_runtime():
+    """The folder of the stand-in runtimes (softgpu/hip)."""
+    with exclusive("runtime"):
+        if not (BUILD / "runtime" / "Makefile").exists():
+            quietly("cmake", "-S", ROOT / "softgpu" / "hip", "-B", BUILD / "runtime", "-G", "Unix Makefiles")
+        quietly("cmake", "--build", BUILD / "runtime")
+    return BUILD / "runtime"
+
+
+@functools.cache
 def build_actor():
     ledger = ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c"
     return build_program("slot_actor", ROOT / "test" / "container" / "slot_actor.c", ledger, flags=["-pthread"])
