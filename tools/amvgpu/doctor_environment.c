@@ -22,22 +22,11 @@ static bool is_our_library(const char *path)
 	return strstr(base ? base : path, "amvgpu") != NULL;
 }
 
-/* Takes LD_AUDIT apart: our entry, and whether there are others. */
-static void examine_audit(struct doctor *d)
+/* Takes a value of LD_AUDIT apart: our entry, and whether there are others. */
+static void take_audit_apart(struct doctor *d, const char *value)
 {
-	const char *mine = env_find(&d->environment.own, "LD_AUDIT"),
-		   *pods = env_find(&d->environment.pod, "LD_AUDIT");
-	char *copy, *rest, *entry;
+	char *copy = strdup(value), *rest = copy, *entry;
 
-	if (!mine || !*mine) {
-		if (pods && *pods)
-			doctor_note(d, FINDING_AUDIT_EMPTIED, "the pod has LD_AUDIT=%s", pods);
-		else
-			doctor_note(d, FINDING_AUDIT_UNSET, NULL);
-		d->library = library_find(NULL);
-		return;
-	}
-	rest = copy = strdup(mine);
 	while ((entry = strsep(&rest, ":"))) {
 		if (!*entry)
 			continue;
@@ -47,8 +36,24 @@ static void examine_audit(struct doctor *d)
 			doctor_note(d, FINDING_AUDIT_OTHER, "%s", entry);
 	}
 	free(copy);
-	if (!d->library)
-		doctor_note(d, FINDING_AUDIT_WITHOUT_US, "LD_AUDIT=%s", mine);
+}
+
+static void examine_audit(struct doctor *d)
+{
+	const char *mine = env_find(&d->environment.own, "LD_AUDIT"),
+		   *pods = env_find(&d->environment.pod, "LD_AUDIT");
+
+	if (mine && *mine) {
+		take_audit_apart(d, mine);
+		if (!d->library)
+			doctor_note(d, FINDING_AUDIT_WITHOUT_US, "LD_AUDIT=%s", mine);
+	} else if (pods && *pods) {
+		doctor_note(d, FINDING_AUDIT_EMPTIED, "the pod has LD_AUDIT=%s", pods);
+		take_audit_apart(d, pods);
+	} else {
+		doctor_note(d, FINDING_AUDIT_UNSET, NULL);
+		d->library = library_find(NULL);
+	}
 }
 
 /* Edits (insert, delete, replace, exchange of neighbours) between two names, letter case aside; more than 2
@@ -88,6 +93,7 @@ static const char *const known[] = {
     ENV_VARIABLES(ENV)
 #undef ENV
 	"LD_AUDIT",
+    "HIP_DEVICE_MEMORY_LIMIT",
     "CUDA_DEVICE_MEMORY_LIMIT",
     "CUDA_VISIBLE_DEVICES",
 };

@@ -89,7 +89,8 @@ static FILE *open_list(const char *loader, const char *program, pid_t *child)
 		unsetenv("LD_AUDIT");
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
-		execl(loader, loader, "--list", program, (char *)NULL);
+		setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+		execl(loader, loader, program, (char *)NULL);
 		_exit(EXIT_FAILURE);
 	}
 	close(ends[1]);

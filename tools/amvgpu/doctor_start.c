@@ -14,16 +14,12 @@
 
 static void judge_slot(struct doctor *d, const struct patient *p)
 {
-	bool partial = p->slot.symbols_bound < p->slot.symbols_wanted;
-
-	if (!p->slot.symbols_bound)
-		doctor_note(d, FINDING_NOTHING_BOUND, "pid %d (%s)", p->pid, units_printable(p->command));
-	else if (partial)
+	if (!p->slot.symbols_bound || p->slot.symbols_bound < p->slot.symbols_wanted)
 		doctor_note_reason(d, LEDGER_REASON_SYMBOLS_PARTIAL, "pid %d (%s): bound %u of %u", p->pid,
 				   units_printable(p->command), p->slot.symbols_bound,
 				   p->slot.symbols_wanted);
 	for (unsigned r = 0; r < LEDGER_REASONS; r++) {
-		if (p->slot.reasons >> r & 1 && !(partial && r == LEDGER_REASON_SYMBOLS_PARTIAL))
+		if (p->slot.reasons >> r & 1)
 			doctor_note_reason(d, r, "pid %d (%s)", p->pid, units_printable(p->command));
 	}
 }

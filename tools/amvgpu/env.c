@@ -89,22 +89,22 @@ static void show_limits(const struct sink *sink, const struct environment *e)
 	struct env_limits limits = {0};
 
 	env_limits_load(&limits, e->policy.pod_has_limits ? &e->pod : &e->own);
-	for (unsigned i = 0; i < ENV_DEVICES; i++) {
-		const char *value = limits.indexed[i];
-		char name[40], note[120];
-		uint64_t bytes = 0;
+	for (int i = -1; i < ENV_DEVICES; i++) {
+		const char *value = i < 0 ? limits.global : limits.indexed[i];
+		uint64_t bytes = 0, lowered = i < 0 ? 0 : e->policy.own_limit[i];
 		bool valid = value && memory_size_parse(value, &bytes);
+		char name[40] = "HIP_DEVICE_MEMORY_LIMIT", note[120];
 
-		if (!value && !e->policy.own_limit[i])
+		if (!value && !lowered && i >= 0)
 			continue;
-		snprintf(name, sizeof name, "HIP_DEVICE_MEMORY_LIMIT_%u", i);
+		if (i >= 0)
+			snprintf(name, sizeof name, "HIP_DEVICE_MEMORY_LIMIT_%d", i);
 		snprintf(note, sizeof note, "%s%s%s",
 			 !value   ? ""
 			 : !valid ? "invalid: no limit"
 			 : bytes  ? units_bytes(bytes)
 				  : "no limit",
-			 e->policy.own_limit[i] ? ", lowered by this process to " : "",
-			 e->policy.own_limit[i] ? units_bytes(e->policy.own_limit[i]) : "");
+			 lowered ? ", lowered by this process to " : "", lowered ? units_bytes(lowered) : "");
 		show(sink,
 		     &(struct setting){name, value, source_of(e, value, e->policy.pod_has_limits), note});
 	}

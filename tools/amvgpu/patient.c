@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "library.h"
 #include "private_region.h"
 #include "region.h"
 
@@ -48,7 +49,8 @@ static void look_at_maps(struct patient *p)
 
 		if (!base)
 			continue;
-		if (strstr(base, "libamvgpu"))
+		/* A loader that gave up half-way leaves its first, read-only piece mapped. */
+		if (!strncmp(base + 1, LIBRARY_STEM, sizeof LIBRARY_STEM - 1) && strstr(line, " r-xp "))
 			p->has_library = true;
 		if (!strncmp(base, "/libamdhip64", 12) || !strncmp(base, "/libhsa-runtime64", 17))
 			p->has_runtime = true;
