@@ -155,25 +155,13 @@ static void write_all(FILE *out, const struct view *v)
 }
 
 /* A named region stays in the text when it cannot be read: hami_vgpu_region_up says 0. */
-static void find_regions(const struct region_options *options, struct region_list *list)
-{
-	if (options->named.count) {
-		for (size_t i = 0; i < options->named.count; i++)
-			region_list_add(list, options->named.paths[i]);
-	} else if (options->name || options->pid) {
-		region_find(options, list);
-	} else {
-		region_all(list);
-	}
-}
-
 char *prometheus_render(const struct region_options *options, size_t *length)
 {
 	struct view v = {0};
 	char *text = NULL;
 	FILE *out = open_memstream(&text, length);
 
-	find_regions(options, &v.regions);
+	region_look(options, &v.regions);
 	v.snapshots = calloc(v.regions.count + 1, sizeof *v.snapshots);
 	v.readable = calloc(v.regions.count + 1, sizeof *v.readable);
 	if (out && v.snapshots && v.readable) {

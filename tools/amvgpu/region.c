@@ -254,19 +254,7 @@ static int why_not(const char *path, int error)
 	return complain(EXIT_NO, "%s: %s", path, strerror(-error));
 }
 
-static void find_named(const struct region_options *options, struct region_list *list)
-{
-	for (size_t i = 0; i < options->named.count; i++) {
-		int error = region_probe(options->named.paths[i]);
-
-		if (error)
-			why_not(options->named.paths[i], error);
-		else
-			region_list_add(list, options->named.paths[i]);
-	}
-}
-
-static void find_run(const char *name, struct region_list *list)
+static void look_for_run(const char *name, struct region_list *list)
 {
 	struct region_list all = {0};
 	char file[256];
@@ -278,40 +266,60 @@ static void find_run(const char *name, struct region_list *list)
 			region_list_add(list, all.paths[i]);
 	}
 	region_list_free(&all);
-	if (!list->count)
-		complain(0, "no program of `amvgpu run --name %s` has used the GPU yet", name);
 }
 
-void region_all(struct region_list *list)
+void region_look(const struct region_options *options, struct region_list *list)
 {
-	region_default(list);
-	region_of_runs(list);
-	region_of_all_private(list);
+	*list = (struct region_list){0};
+	if (options->named.count) {
+		for (size_t i = 0; i < options->named.count; i++)
+			region_list_add(list, options->named.paths[i]);
+	} else if (options->name) {
+		look_for_run(options->name, list);
+	} else if (options->pid) {
+		region_of_process(options->pid, list);
+		region_of_private(options->pid, list);
+	} else {
+		region_default(list);
+		region_of_runs(list);
+		region_of_all_private(list);
+	}
+}
+
+/* Leaves out what cannot be read, and says why. */
+static void keep_readable(struct region_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		int error = region_probe(list->paths[i]);
+
+		if (!error) {
+			list->paths[kept++] = list->paths[i];
+			continue;
+		}
+		why_not(list->paths[i], error);
+		free(list->paths[i]);
+	}
+	list->count = kept;
 }
 
 bool region_find(const struct region_options *options, struct region_list *list)
 {
-	*list = (struct region_list){0};
-	if (options->named.count) {
-		find_named(options, list);
-	} else if (options->name) {
-		find_run(options->name, list);
-	} else if (options->pid) {
-		region_of_process(options->pid, list);
-		region_of_private(options->pid, list);
-		if (!list->count)
-			complain(0,
-				 "process %d has no region that can be read: it has not used the GPU under a "
-				 "limit yet, "
-				 "it is limited on its own, or it is another user's; 'amvgpu doctor' tells",
-				 options->pid);
-	} else {
-		region_all(list);
-		if (!list->count)
-			complain(
-			    0, "no region found: no program has used the GPU under a limit here; "
-			       "'amvgpu doctor' says whether one would be limited, a path shows another pod");
-	}
+	region_look(options, list);
+	if (options->named.count)
+		keep_readable(list);
+	else if (options->name && !list->count)
+		complain(0, "no program of 'amvgpu run --name %s' has used the GPU yet", options->name);
+	else if (options->pid && !list->count)
+		complain(0,
+			 "process %d has no region that can be read: it has not used the GPU under a limit "
+			 "yet, or it is "
+			 "another user's; 'amvgpu doctor' tells",
+			 options->pid);
+	else if (!list->count)
+		complain(0, "no region found: no program has used the GPU under a limit here; "
+			    "'amvgpu doctor' says whether one would be limited, a path shows another pod");
 	return list->count > 0;
 }
 

@@ -31,6 +31,8 @@ extern const struct argp region_argp;
 /* The regions to look at. True if at least one was found; else one line on stderr says what to do. Free the
  * list. */
 bool region_find(const struct region_options *options, struct region_list *list);
+/* The same without a word, also those named that cannot be read. */
+void region_look(const struct region_options *options, struct region_list *list);
 void region_list_add(struct region_list *list, const char *path); /* once */
 void region_list_free(struct region_list *list);
 
@@ -44,8 +46,6 @@ void region_of_all_private(struct region_list *list);
 void region_default(struct region_list *list);
 /* Those made by `run` that exist. */
 void region_of_runs(struct region_list *list);
-/* All of these: what is shown where nothing is named. */
-void region_all(struct region_list *list);
 
 /* The path for a region of `run`: in the first folder that is ours alone and writable, which is made. NULL:
  * none. Caller frees. */

@@ -232,15 +232,7 @@ static void forget(struct top *t)
 static void look(struct top *t)
 {
 	forget(t);
-	if (t->regions.named.count) {
-		for (size_t i = 0; i < t->regions.named.count; i++)
-			region_list_add(&t->list, t->regions.named.paths[i]);
-	} else if (t->regions.pid) {
-		region_of_process(t->regions.pid, &t->list);
-		region_of_private(t->regions.pid, &t->list);
-	} else {
-		region_all(&t->list);
-	}
+	region_look(&t->regions, &t->list);
 	t->snapshots = calloc(t->list.count + 1, sizeof *t->snapshots);
 	if (!t->snapshots) {
 		region_list_free(&t->list);
