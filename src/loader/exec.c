@@ -7,19 +7,19 @@
 #include "../sys/text.h"
 #include "program_libc.h"
 
-#define EXEC_FUNCTIONS(F)                                                                                              \
-	F(execve)                                                                                                      \
-	F(execv)                                                                                                       \
-	F(execvp)                                                                                                      \
-	F(execvpe)                                                                                                     \
-	F(execl)                                                                                                       \
-	F(execlp)                                                                                                      \
-	F(execle)                                                                                                      \
-	F(fexecve)                                                                                                     \
-	F(execveat)                                                                                                    \
-	F(posix_spawn)                                                                                                 \
-	F(posix_spawnp)                                                                                                \
-	F(system)                                                                                                      \
+#define EXEC_FUNCTIONS(F)                                                                                    \
+	F(execve)                                                                                            \
+	F(execv)                                                                                             \
+	F(execvp)                                                                                            \
+	F(execvpe)                                                                                           \
+	F(execl)                                                                                             \
+	F(execlp)                                                                                            \
+	F(execle)                                                                                            \
+	F(fexecve)                                                                                           \
+	F(execveat)                                                                                          \
+	F(posix_spawn)                                                                                       \
+	F(posix_spawnp)                                                                                      \
+	F(system)                                                                                            \
 	F(popen)
 
 typedef const char *const *text_list;
@@ -27,7 +27,8 @@ typedef const char *const *text_list;
 /* The real functions. */
 typedef int execve_function(const char *path, text_list arguments, text_list environment);
 typedef int fexecve_function(int fd, text_list arguments, text_list environment);
-typedef int execveat_function(int fd, const char *path, text_list arguments, text_list environment, int flags);
+typedef int execveat_function(int fd, const char *path, text_list arguments, text_list environment,
+			      int flags);
 typedef int spawn_function(void *pid, const char *path, const void *actions, const void *attributes,
 			   text_list arguments, text_list environment);
 typedef int system_function(const char *command);
@@ -63,7 +64,8 @@ static long fail(const struct call *call, int error)
 	return -1;
 }
 
-/* The mended environment lives in this frame, until the real function comes back or there is another program. */
+/* The mended environment lives in this frame, until the real function comes back or there is another program.
+ */
 static long enter_mended(const struct call *call, const struct exec_plan *plan)
 {
 	const char *entries[plan->entries];
@@ -99,10 +101,11 @@ static long enter_execve(const struct call *call, text_list environment)
 	return ((execve_function *)call->original)(call->path, call->arguments, environment);
 }
 
-static int run_execve(enum exec_function function, const char *path, text_list arguments, text_list environment)
+static int run_execve(enum exec_function function, const char *path, text_list arguments,
+		      text_list environment)
 {
-	struct call call = { .enter = enter_execve, .original = originals[function], .path = path,
-			     .arguments = arguments };
+	struct call call = {
+	    .enter = enter_execve, .original = originals[function], .path = path, .arguments = arguments};
 
 	return (int)run(&call, environment);
 }
@@ -133,7 +136,8 @@ static unsigned arguments_count(const char *first, va_list list)
 {
 	unsigned count = 0;
 
-	for (const char *argument = first; argument && count < EXEC_ENTRIES_MAX; argument = va_arg(list, const char *))
+	for (const char *argument = first; argument && count < EXEC_ENTRIES_MAX;
+	     argument = va_arg(list, const char *))
 		count++;
 	return count;
 }
@@ -150,35 +154,36 @@ static void arguments_take(const char **arguments, const char *first, va_list *l
 
 static int fail_too_long(void)
 {
-	return (int)fail(&(struct call){ 0 }, E2BIG);
+	return (int)fail(&(struct call){0}, E2BIG);
 }
 
 /* Runs `function` with the listed arguments; is_listed: the environment comes behind their NULL. */
-static int run_list(enum exec_function function, const char *path, const char *first, unsigned count, va_list *list,
-		    bool is_listed)
+static int run_list(enum exec_function function, const char *path, const char *first, unsigned count,
+		    va_list *list, bool is_listed)
 {
 	const char *arguments[count + 1];
 
 	arguments_take(arguments, first, list);
-	return run_execve(function, path, arguments, is_listed ? va_arg(*list, text_list) : live_environment());
+	return run_execve(function, path, arguments,
+			  is_listed ? va_arg(*list, text_list) : live_environment());
 }
 
-#define LISTED(name, function, is_listed)                                                                              \
-	static int wrapped_##name(const char *path, const char *first, ...)                                            \
-	{                                                                                                              \
-		va_list list;                                                                                          \
-		unsigned count;                                                                                        \
-		int result;                                                                                            \
-                                                                                                                       \
-		va_start(list, first);                                                                                 \
-		count = arguments_count(first, list);                                                                  \
-		va_end(list);                                                                                          \
-		if (count == EXEC_ENTRIES_MAX)                                                                         \
-			return fail_too_long();                                                                        \
-		va_start(list, first);                                                                                 \
-		result = run_list(function, path, first, count, &list, is_listed);                                     \
-		va_end(list);                                                                                          \
-		return result;                                                                                         \
+#define LISTED(name, function, is_listed)                                                                    \
+	static int wrapped_##name(const char *path, const char *first, ...)                                  \
+	{                                                                                                    \
+		va_list list;                                                                                \
+		unsigned count;                                                                              \
+		int result;                                                                                  \
+                                                                                                             \
+		va_start(list, first);                                                                       \
+		count = arguments_count(first, list);                                                        \
+		va_end(list);                                                                                \
+		if (count == EXEC_ENTRIES_MAX)                                                               \
+			return fail_too_long();                                                              \
+		va_start(list, first);                                                                       \
+		result = run_list(function, path, first, count, &list, is_listed);                           \
+		va_end(list);                                                                                \
+		return result;                                                                               \
 	}
 
 LISTED(execl, EXEC_execve, false)
@@ -194,21 +199,26 @@ static long enter_fexecve(const struct call *call, text_list environment)
 
 static int wrapped_fexecve(int fd, text_list arguments, text_list environment)
 {
-	struct call call = { .enter = enter_fexecve, .original = originals[EXEC_fexecve], .fd = fd,
-			     .arguments = arguments };
+	struct call call = {
+	    .enter = enter_fexecve, .original = originals[EXEC_fexecve], .fd = fd, .arguments = arguments};
 
 	return (int)run(&call, environment);
 }
 
 static long enter_execveat(const struct call *call, text_list environment)
 {
-	return ((execveat_function *)call->original)(call->fd, call->path, call->arguments, environment, call->flags);
+	return ((execveat_function *)call->original)(call->fd, call->path, call->arguments, environment,
+						     call->flags);
 }
 
 static int wrapped_execveat(int fd, const char *path, text_list arguments, text_list environment, int flags)
 {
-	struct call call = { .enter = enter_execveat, .original = originals[EXEC_execveat], .fd = fd, .path = path,
-			     .arguments = arguments, .flags = flags };
+	struct call call = {.enter = enter_execveat,
+			    .original = originals[EXEC_execveat],
+			    .fd = fd,
+			    .path = path,
+			    .arguments = arguments,
+			    .flags = flags};
 
 	return (int)run(&call, environment);
 }
@@ -221,15 +231,20 @@ static long enter_spawn(const struct call *call, text_list environment)
 						  call->arguments, environment);
 }
 
-#define SPAWN(name, real)                                                                                              \
-	static int wrapped_##name(void *pid, const char *path, const void *actions, const void *attributes,            \
-				  text_list arguments, text_list environment)                                          \
-	{                                                                                                              \
-		struct call call = { .enter = enter_spawn, .original = (real), .returns_error = true, .path = path,    \
-				     .arguments = arguments, .pid = pid, .actions = actions,                           \
-				     .attributes = attributes };                                                       \
-                                                                                                                       \
-		return (int)run(&call, environment);                                                                   \
+#define SPAWN(name, real)                                                                                    \
+	static int wrapped_##name(void *pid, const char *path, const void *actions, const void *attributes,  \
+				  text_list arguments, text_list environment)                                \
+	{                                                                                                    \
+		struct call call = {.enter = enter_spawn,                                                    \
+				    .original = (real),                                                      \
+				    .returns_error = true,                                                   \
+				    .path = path,                                                            \
+				    .arguments = arguments,                                                  \
+				    .pid = pid,                                                              \
+				    .actions = actions,                                                      \
+				    .attributes = attributes};                                               \
+                                                                                                             \
+		return (int)run(&call, environment);                                                         \
 	}
 
 SPAWN(posix_spawn, originals[EXEC_posix_spawn])
@@ -247,7 +262,7 @@ struct command {
 
 static struct command command_open(const char *command)
 {
-	struct command c = { command, NULL, 0 };
+	struct command c = {command, NULL, 0};
 	struct exec_plan plan;
 
 	exec_plan_make(&plan, live_environment());
@@ -336,8 +351,10 @@ static long enter_syscall_execveat(const struct call *call, text_list environmen
 
 long exec_syscall(long number, long a, long b, long c, long d, long e)
 {
-	struct call call = { .enter = enter_syscall_execve, .original = exec_syscall_original, .path = (const char *)a,
-			     .arguments = (text_list)b };
+	struct call call = {.enter = enter_syscall_execve,
+			    .original = exec_syscall_original,
+			    .path = (const char *)a,
+			    .arguments = (text_list)b};
 
 	if (number == SYS_execve)
 		return run(&call, (text_list)c);
@@ -353,14 +370,14 @@ long exec_syscall(long number, long a, long b, long c, long d, long e)
 
 static struct patch_result open_libc(struct elf_object *object)
 {
-#define EXEC_PATCH(name) { #name, (void *)wrapped_##name, &originals[EXEC_##name] },
+#define EXEC_PATCH(name) {#name, (void *)wrapped_##name, &originals[EXEC_##name]},
 	static const struct patch list[] = {
-		EXEC_FUNCTIONS(EXEC_PATCH){ "syscall", (void *)exec_syscall_entry, &exec_syscall_original },
+	    EXEC_FUNCTIONS(EXEC_PATCH){"syscall", (void *)exec_syscall_entry, &exec_syscall_original},
 	};
 #undef EXEC_PATCH
 	static const struct patch older[] = {
-		{ "posix_spawn", (void *)wrapped_posix_spawn_older, &older_spawn },
-		{ "posix_spawnp", (void *)wrapped_posix_spawnp_older, &older_spawnp },
+	    {"posix_spawn", (void *)wrapped_posix_spawn_older, &older_spawn},
+	    {"posix_spawnp", (void *)wrapped_posix_spawnp_older, &older_spawnp},
 	};
 	struct patch_result result;
 
@@ -375,8 +392,8 @@ static struct patch_result open_libc(struct elf_object *object)
 static struct patch_result open_libpthread(struct elf_object *object)
 {
 	static void *unused[EXEC_COUNT];
-#define EXEC_PATCH(name) { #name, (void *)wrapped_##name, &unused[EXEC_##name] },
-	static const struct patch list[] = { EXEC_FUNCTIONS(EXEC_PATCH) };
+#define EXEC_PATCH(name) {#name, (void *)wrapped_##name, &unused[EXEC_##name]},
+	static const struct patch list[] = {EXEC_FUNCTIONS(EXEC_PATCH)};
 #undef EXEC_PATCH
 
 	return elf_patch(object, list, sizeof list / sizeof *list);
@@ -388,5 +405,5 @@ struct patch_result exec_objopen(struct elf_object *object)
 		return open_libc(object);
 	if (exec_keep_is_on() && text_equal(object->soname, "libpthread.so.0"))
 		return open_libpthread(object);
-	return (struct patch_result){ PATCH_NONE, 0, 0, NULL, 0 };
+	return (struct patch_result){PATCH_NONE, 0, 0, NULL, 0};
 }

@@ -10,8 +10,8 @@
 #define STATIC_TLS "glibc.rtld.optional_static_tls="
 #define BIND_NOW "LD_BIND_NOW="
 
-/* With an audit library ld.so has little room for libraries with initial-exec TLS; 8192 bytes are enough for those
- * seen, and small enough for threads with a stack of 16 KiB. */
+/* With an audit library ld.so has little room for libraries with initial-exec TLS; 8192 bytes are enough for
+ * those seen, and small enough for threads with a stack of 16 KiB. */
 #define STATIC_TLS_VALUE STATIC_TLS "8192"
 
 static struct {
@@ -114,7 +114,7 @@ void exec_plan_make(struct exec_plan *plan, const char *const *given)
 {
 	unsigned missing;
 
-	*plan = (struct exec_plan){ .given = given, .audit = NOWHERE, .tunables = NOWHERE };
+	*plan = (struct exec_plan){.given = given, .audit = NOWHERE, .tunables = NOWHERE};
 	if (!exec_keep_is_on())
 		return;
 	for (; given && given[plan->given_count]; plan->given_count++)
@@ -129,7 +129,7 @@ void exec_plan_make(struct exec_plan *plan, const char *const *given)
 /* "NAME=" first ":" second, or without what is empty; returns where the next text may start. */
 static char *merge(char *at, const char *name, const char *first, const char *second)
 {
-	struct text text = { at, (size_t)-1, 0 };
+	struct text text = {at, (size_t)-1, 0};
 
 	text_add(&text, name);
 	text_add(&text, first);
@@ -167,7 +167,7 @@ void exec_plan_fill(const struct exec_plan *plan, const char **entries, char *te
 /* As one word of the shell's. */
 static void text_add_quoted(struct text *text, const char *s)
 {
-	char one[2] = { 0, 0 };
+	char one[2] = {0, 0};
 
 	text_add(text, "'");
 	for (; *s; s++) {
@@ -206,7 +206,7 @@ void exec_plan_command(const struct exec_plan *plan, const char *command, char *
 {
 	const char *entries[plan->entries];
 	char texts[plan->text_size + 1];
-	struct text text = { buffer, size, 0 };
+	struct text text = {buffer, size, 0};
 
 	exec_plan_fill(plan, entries, texts);
 	for (unsigned i = 0; entries[i]; i++) {

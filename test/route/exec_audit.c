@@ -1,4 +1,5 @@
-/* The smallest audit library around the real exec wrappers. Keeps itself and AMVGPU_KEPT, as they were at start. */
+/* The smallest audit library around the real exec wrappers. Keeps itself and AMVGPU_KEPT, as they were at
+ * start. */
 #define _GNU_SOURCE
 #include <link.h>
 

@@ -14,9 +14,9 @@
 
 extern char **environ;
 
-static char *nothing[] = { NULL };
-static char *arguments[] = { "show", "a b", NULL };
-static char *odd[] = { "OTHER=1", "GLIBC_TUNABLES=glibc.malloc.check=0", "LD_AUDIT=", NULL };
+static char *nothing[] = {NULL};
+static char *arguments[] = {"show", "a b", NULL};
+static char *odd[] = {"OTHER=1", "GLIBC_TUNABLES=glibc.malloc.check=0", "LD_AUDIT=", NULL};
 
 static void by_execve(void)
 {
@@ -75,7 +75,7 @@ static void by_fexecve(void)
 static void by_execveat(void)
 {
 	int (*function)(int, const char *, char *const *, char *const *, int) =
-		(int (*)(int, const char *, char *const *, char *const *, int))dlsym(RTLD_DEFAULT, "execveat");
+	    (int (*)(int, const char *, char *const *, char *const *, int))dlsym(RTLD_DEFAULT, "execveat");
 
 	if (function)
 		function(AT_FDCWD, "./show", arguments, nothing, 0);
@@ -110,8 +110,8 @@ static void by_posix_spawnp(void)
 static void by_old_posix_spawn(void)
 {
 	int (*function)(pid_t *, const char *, const void *, const void *, char *const *, char *const *) =
-		(int (*)(pid_t *, const char *, const void *, const void *, char *const *, char *const *))dlvsym(
-			RTLD_DEFAULT, "posix_spawn", "GLIBC_2.2.5");
+	    (int (*)(pid_t *, const char *, const void *, const void *, char *const *, char *const *))dlvsym(
+		RTLD_DEFAULT, "posix_spawn", "GLIBC_2.2.5");
 	pid_t child;
 
 	if (function && !function(&child, "./show", NULL, NULL, arguments, nothing))
@@ -170,7 +170,7 @@ static void by_vfork(void)
 
 static void by_pointer(void)
 {
-	static int (*const table[])(const char *, char *const *, char *const *) = { execve };
+	static int (*const table[])(const char *, char *const *, char *const *) = {execve};
 	int (*const volatile *functions)(const char *, char *const *, char *const *) = table;
 
 	functions[0]("./show", arguments, nothing);
@@ -178,7 +178,8 @@ static void by_pointer(void)
 
 static void by_dlsym(void)
 {
-	((int (*)(const char *, char *const *, char *const *))dlsym(RTLD_NEXT, "execve"))("./show", arguments, nothing);
+	((int (*)(const char *, char *const *, char *const *))dlsym(RTLD_NEXT, "execve"))("./show", arguments,
+											  nothing);
 }
 
 static void *in_thread(void *unused)
@@ -224,7 +225,8 @@ static void by_failing(void)
 	wrong |= 32 * (syscall(SYS_execve, "./none", arguments, nothing) != -1 || errno != ENOENT);
 	wrong |= 64 * (syscall(SYS_getpid) != getpid() || syscall(SYS_close, 4711) != -1 || errno != EBADF);
 	wrong |= 128 * (system(NULL) == 0 || system("exit 3") != 3 << 8 || system("kill -9 $$") != 9);
-	wrong |= 256 * (environ != before || environ[0] != first || nothing[0] || strcmp(arguments[1], "a b"));
+	wrong |=
+	    256 * (environ != before || environ[0] != first || nothing[0] || strcmp(arguments[1], "a b"));
 	wrong |= 512 * (execlp("none", "none", (char *)NULL) != -1 || errno != ENOENT);
 	printf("wrong=%d\n", wrong);
 	exit(0);
@@ -234,30 +236,30 @@ static const struct {
 	const char *name;
 	void (*start)(void);
 } ways[] = {
-	{ "execve", by_execve },
-	{ "execve_null", by_execve_null },
-	{ "execv", by_execv },
-	{ "execvp", by_execvp },
-	{ "execvpe", by_execvpe },
-	{ "execl", by_execl },
-	{ "execlp", by_execlp },
-	{ "execle", by_execle },
-	{ "fexecve", by_fexecve },
-	{ "execveat", by_execveat },
-	{ "posix_spawn", by_posix_spawn },
-	{ "posix_spawnp", by_posix_spawnp },
-	{ "old_posix_spawn", by_old_posix_spawn },
-	{ "system", by_system },
-	{ "system_unset", by_system_unset },
-	{ "popen", by_popen },
-	{ "syscall", by_syscall },
-	{ "syscall_at", by_syscall_at },
-	{ "vfork", by_vfork },
-	{ "pointer", by_pointer },
-	{ "dlsym", by_dlsym },
-	{ "small_thread", by_small_thread },
-	{ "merge", by_merge },
-	{ "failing", by_failing },
+    {"execve", by_execve},
+    {"execve_null", by_execve_null},
+    {"execv", by_execv},
+    {"execvp", by_execvp},
+    {"execvpe", by_execvpe},
+    {"execl", by_execl},
+    {"execlp", by_execlp},
+    {"execle", by_execle},
+    {"fexecve", by_fexecve},
+    {"execveat", by_execveat},
+    {"posix_spawn", by_posix_spawn},
+    {"posix_spawnp", by_posix_spawnp},
+    {"old_posix_spawn", by_old_posix_spawn},
+    {"system", by_system},
+    {"system_unset", by_system_unset},
+    {"popen", by_popen},
+    {"syscall", by_syscall},
+    {"syscall_at", by_syscall_at},
+    {"vfork", by_vfork},
+    {"pointer", by_pointer},
+    {"dlsym", by_dlsym},
+    {"small_thread", by_small_thread},
+    {"merge", by_merge},
+    {"failing", by_failing},
 };
 
 int main(int argc, char **argv)

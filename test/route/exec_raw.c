@@ -3,7 +3,7 @@
 
 int main(void)
 {
-	static char *arguments[] = { "show", "a b", 0 }, *nothing[] = { 0 };
+	static char *arguments[] = {"show", "a b", 0}, *nothing[] = {0};
 	long result;
 
 	__asm__ volatile("syscall"

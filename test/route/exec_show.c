@@ -1,4 +1,5 @@
-/* Says what of its environment was kept; as `show count` how many variables it has, as `show ARGUMENT...` its arguments. */
+/* Says what of its environment was kept; as `show count` how many variables it has, as `show ARGUMENT...` its
+ * arguments. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
