@@ -1,0 +1,356 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "state.h"
+
+static struct state *state;
+static uint32_t state_mine;
+static const char *state_path = "";
+
+/* What tells one program in one process from all others: pid and start time, and where its stack begins, which changes with exec. */
+struct process {
+	uint64_t start_time;
+	uint64_t stack; /* 0: not to be seen */
+	long threads;
+	char state;
+};
+
+static void process_parse(const char *fields, struct process *process)
+{
+	enum { STATE = 3, THREADS = 20, START_TIME = 22, STACK = 28 };
+
+	process->state = *fields;
+	for (int field = STATE; fields && field <= STACK; field++) {
+		if (field == THREADS)
+			process->threads = strtol(fields, NULL, 10);
+		if (field == START_TIME)
+			process->start_time = strtoull(fields, NULL, 10);
+		if (field == STACK)
+			process->stack = strtoull(fields, NULL, 10);
+		fields = strchr(fields, ' ');
+		fields = fields ? fields + 1 : NULL;
+	}
+}
+
+/* All zero if there is no such process. */
+static struct process process_read(pid_t pid)
+{
+	struct process process = { 0 };
+	char path[32], text[512], *fields;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return process;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return process;
+	text[n] = 0;
+	fields = strrchr(text, ')');
+	if (fields && fields[1] == ' ')
+		process_parse(fields + 2, &process);
+	return process;
+}
+
+/* A process whose main thread ended looks like a zombie, with threads. */
+bool state_is_alive(const struct state_slot *slot)
+{
+	pid_t pid = atomic_load(&slot->pid);
+	struct process now;
+
+	if (atomic_load(&slot->life) != STATE_ALIVE)
+		return false;
+	if (kill(pid, 0) && errno == ESRCH)
+		return false;
+	now = process_read(pid);
+	if (now.start_time != atomic_load(&slot->start_time))
+		return false;
+	if ((now.state == 'Z' || now.state == 'X') && now.threads <= 1)
+		return false;
+	return !now.stack || now.stack == atomic_load(&slot->stack);
+}
+
+static uint32_t state_used(const struct state *s)
+{
+	uint32_t used = atomic_load(&s->slots_used);
+
+	return used < STATE_SLOTS ? used : STATE_SLOTS;
+}
+
+/* All granted before all gone: no more than was held at the moment between. */
+uint64_t state_sum_held(const struct state *s, int row)
+{
+	uint32_t used = state_used(s);
+	uint64_t granted = 0, gone = 0;
+
+	for (uint32_t i = 0; i < used; i++)
+		granted += atomic_load(&s->rows[row][i].granted);
+	for (uint32_t i = 0; i < used; i++)
+		gone += atomic_load(&s->rows[row][i].gone);
+	return granted > gone ? granted - gone : 0;
+}
+
+/* Each row's gone before its asked: no less than what is held and announced. */
+static uint64_t state_sum_asked(const struct state *s, int row)
+{
+	uint32_t used = state_used(s);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < used; i++) {
+		uint64_t gone = atomic_load(&s->rows[row][i].gone);
+
+		sum += atomic_load(&s->rows[row][i].asked) - gone;
+	}
+	return sum;
+}
+
+static void state_raise(_Atomic uint64_t *peak, uint64_t value)
+{
+	uint64_t old = atomic_load_explicit(peak, memory_order_relaxed);
+
+	while (old < value && !atomic_compare_exchange_weak(peak, &old, value))
+		;
+}
+
+static void state_end_slot(struct state *s, uint32_t slot)
+{
+	for (int row = 0; row < STATE_ROWS; row++) {
+		struct state_row *r = &s->rows[row][slot];
+		uint64_t asked = atomic_load(&r->asked);
+
+		atomic_store(&r->granted, asked);
+		atomic_store(&r->gone, asked);
+	}
+	atomic_store(&s->slots[slot].life, STATE_ENDED);
+}
+
+/* The kernel drops this lock with its holder, so a killed one hinders nobody. */
+static int state_lock(void)
+{
+	struct flock whole = { .l_type = F_WRLCK };
+	int fd;
+
+	if (!*state_path)
+		return -1;
+	fd = open(state_path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		while (fcntl(fd, F_OFD_SETLKW, &whole) && errno == EINTR)
+			;
+	return fd;
+}
+
+static void state_unlock(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The driver takes back what the dead held. Caller holds the lock. */
+static bool state_reap_locked(void)
+{
+	uint32_t used = state_used(state);
+	bool found = false;
+
+	for (uint32_t i = 0; i < used; i++) {
+		struct state_slot *slot = &state->slots[i];
+
+		if (atomic_load(&slot->life) == STATE_ALIVE && !state_is_alive(slot)) {
+			state_end_slot(state, i);
+			found = true;
+		}
+	}
+	return found;
+}
+
+static bool state_reap(void)
+{
+	int fd = state_lock();
+	bool found = fd >= 0 && state_reap_locked();
+
+	state_unlock(fd);
+	return found;
+}
+
+static bool state_try(int row, uint64_t bytes, uint64_t room)
+{
+	struct state_row *mine = &state->rows[row][state_mine];
+
+	atomic_fetch_add(&mine->asked, bytes);
+	if (state_sum_asked(state, row) > room) {
+		atomic_fetch_sub(&mine->asked, bytes);
+		return false;
+	}
+	atomic_fetch_add(&mine->granted, bytes);
+	state_raise(&mine->peak, state_held_here(row));
+	state_raise(&state->peak[row], state_sum_held(state, row));
+	return true;
+}
+
+bool state_take(int row, uint64_t bytes)
+{
+	uint64_t capacity = state_capacity(row), others = state_others(row);
+	uint64_t room = capacity > others ? capacity - others : 0;
+
+	for (int tries = 0; bytes <= room; tries++) {
+		if (state_try(row, bytes, room))
+			return true;
+		if (state_sum_held(state, row) + bytes > room && !state_reap())
+			return false;
+		if (tries > 1000)
+			return false; /* somebody stopped between announcing and taking */
+		sched_yield();
+	}
+	return false;
+}
+
+void state_give(int row, uint64_t bytes)
+{
+	atomic_fetch_add(&state->rows[row][state_mine].gone, bytes);
+}
+
+uint64_t state_held(int row)
+{
+	uint64_t held = state_sum_held(state, row);
+
+	return held;
+}
+
+uint64_t state_held_here(int row)
+{
+	const struct state_row *mine = &state->rows[row][state_mine];
+	uint64_t granted = atomic_load(&mine->granted);
+
+	return granted - atomic_load(&mine->gone);
+}
+
+uint64_t state_capacity(int row)
+{
+	return row < SOFTGPU_DEVICES_MAX ? atomic_load(&state->capacity[row]) : UINT64_MAX / 2;
+}
+
+uint64_t state_others(int row)
+{
+	return row < SOFTGPU_DEVICES_MAX ? atomic_load(&state->others[row]) : 0;
+}
+
+static void state_init_locked(struct state *s, const struct settings *settings)
+{
+	if (!memcmp(s->magic, "softgpu", 8))
+		return;
+	s->version = STATE_VERSION;
+	s->bytes = sizeof(*s);
+	s->devices = settings->devices;
+	for (int i = 0; i < SOFTGPU_DEVICES_MAX; i++) {
+		s->capacity[i] = settings->capacity[i];
+		s->others[i] = settings->others[i];
+	}
+	memcpy(s->magic, "softgpu", 8);
+}
+
+/* A slot never used before keeps the record of those that ended; when there are many, the oldest is used again. */
+static int state_claim_locked(struct state *s)
+{
+	enum { KEPT = 64 };
+	uint32_t used = state_used(s), slot = used;
+	struct process here = process_read(getpid());
+
+	for (uint32_t i = 0; used >= KEPT && i < used; i++) {
+		if (s->slots[i].life == STATE_ENDED) {
+			slot = i;
+			break;
+		}
+	}
+	if (slot == STATE_SLOTS)
+		return -EUSERS;
+	for (int row = 0; row < STATE_ROWS; row++)
+		s->rows[row][slot].peak = 0;
+	s->slots[slot].pid = getpid();
+	s->slots[slot].start_time = here.start_time;
+	s->slots[slot].stack = here.stack;
+	snprintf(s->slots[slot].command, sizeof(s->slots[slot].command), "%s", program_invocation_short_name);
+	atomic_store(&s->slots[slot].life, STATE_ALIVE);
+	if (slot == used)
+		atomic_store(&s->slots_used, used + 1);
+	state_mine = slot;
+	return 0;
+}
+
+struct state *state_map(const char *path, bool writable)
+{
+	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	struct state *s = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (lseek(fd, 0, SEEK_END) == sizeof(*s))
+		s = mmap(NULL, sizeof(*s), PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	close(fd);
+	if (s == MAP_FAILED)
+		return NULL;
+	if (writable || (!memcmp(s->magic, "softgpu", 8) && s->version == STATE_VERSION))
+		return s;
+	munmap(s, sizeof(*s));
+	return NULL;
+}
+
+static struct state *state_map_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return NULL;
+	if (ftruncate(fd, sizeof(struct state))) {
+		close(fd);
+		return NULL;
+	}
+	close(fd);
+	return state_map(path, true);
+}
+
+int state_open(const struct settings *settings)
+{
+	int error, fd;
+
+	state_path = settings->state;
+	if (*state_path) {
+		state = state_map_file(state_path);
+	} else {
+		void *private = mmap(NULL, sizeof(*state), PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		state = private == MAP_FAILED ? NULL : private;
+	}
+	if (!state)
+		return errno ? -errno : -EINVAL;
+	fd = state_lock();
+	state_init_locked(state, settings);
+	if (fd >= 0)
+		state_reap_locked();
+	error = state_claim_locked(state);
+	state_unlock(fd);
+	return error;
+}
+
+void state_close(void)
+{
+	if (!state)
+		return;
+	state_end_slot(state, state_mine); /* stays mapped: other threads may be on their way out */
+}
+
+void state_forget(void)
+{
+	if (state)
+		munmap(state, sizeof(*state));
+	state = NULL;
+}
