@@ -29,6 +29,11 @@ def test_the_programs_libc_is_found_as_its_unit_tests_say(tmp_path, flags):
     build_and_run(tmp_path, flags, TOP / "test" / "test_program_libc.c", TOP / "src" / "loader" / "program_libc.c", *ELF)
 
 
+@pytest.mark.parametrize("flags", [["-O2"], SANITIZERS], ids=["plain", "sanitized"])
+def test_an_environment_is_mended_as_its_unit_tests_say(tmp_path, flags):
+    build_and_run(tmp_path, flags, TOP / "test" / "test_exec.c", TOP / "src" / "loader" / "program_libc.c", *ELF)
+
+
 def test_no_damage_to_the_dynamic_section_makes_the_loader_step_out_of_the_object(tmp_path):
     program = tmp_path / "fuzz"
     subprocess.run(["clang-14", *WARNINGS, "-g", "-O1", "-fsanitize=fuzzer,address,undefined",

@@ -104,6 +104,18 @@ def enter(root):
     return ["chroot", root] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "chroot", root]
 
 
+class Inside:
+    """A directory inside a root, where commands are run."""
+
+    def __init__(self, root, directory):
+        self.root, self.here = root, "/" + str(directory.relative_to(root))
+
+    def run(self, command, variables):
+        return subprocess.run([*enter(self.root), "/bin/sh", "-c", 'cd "$0" && exec env -i "$@"', self.here,
+                               *[f"{name}={value}" for name, value in variables.items()], *command],
+                              capture_output=True, text=True, timeout=60)
+
+
 class Place:
     """The parts inside a root, for one audit library and one way of patching.
 
@@ -119,16 +131,17 @@ class Place:
 
     def __enter__(self):
         self.directory = Path(tempfile.mkdtemp(prefix="route.", dir=self.root / "tmp"))
-        shutil.copytree(PARTS, self.directory, dirs_exist_ok=True)
+        shutil.copytree(PARTS, self.directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("exec"))
         if self.library:
             shutil.copy(self.library, self.directory)
+        self.inside = Inside(self.root, self.directory)
         return self
 
     def __exit__(self, *_):
         shutil.rmtree(self.directory)
 
     def environment(self, route):
-        here = "/" + str(self.directory.relative_to(self.root))
+        here = self.inside.here
         variables = {"PATH": f"{here}:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{here}/{route.runtime}:{here}",
                      **route.environment}
         if self.audit:
@@ -137,14 +150,11 @@ class Place:
             variables["ROUTE_FORBID"] = self.forbid
         if self.library:
             variables |= {"ROUTE_STUB": self.audit, "HIP_DEVICE_MEMORY_LIMIT_0": "1G"}
-        return here, [f"{name}={value}" for name, value in variables.items()]
+        return variables
 
     def run(self, route):
         """What came of it: "wrapped", or what went wrong in how many rows."""
-        here, variables = self.environment(route)
-        done = subprocess.run([*enter(self.root), "/bin/sh", "-c", 'cd "$0" && exec env -i "$@"', here,
-                               *variables, *route.command], capture_output=True, text=True, timeout=60)
-        return self.judge(done)
+        return self.judge(self.inside.run(route.command, self.environment(route)))
 
     def judge(self, done):
         if done.returncode < 0:
