@@ -120,14 +120,14 @@ __attribute__((unused)) static uint64_t test_used(struct ledger *l)
 }
 
 /* A child that must not run the parent's atexit handlers: ends with _exit of what its block leaves in `status`. */
-#define CHILD(pid, block)                                                                                              \
+#define CHILD(pid, ...)                                                                                                \
 	do {                                                                                                           \
 		fflush(stdout);                                                                                        \
 		pid = fork();                                                                                          \
 		MUST(pid >= 0);                                                                                        \
 		if (!pid) {                                                                                            \
 			int status = 0;                                                                                \
-			block;                                                                                         \
+			__VA_ARGS__;                                                                                   \
 			_exit(status);                                                                                 \
 		}                                                                                                      \
 	} while (0)

@@ -138,7 +138,7 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 }
 
 #define ALLOC(name, node, since, params, args, on, wanted, got, kind, key)                                             \
-	static hipError_t name##_wrapper(AND_COPY params)                                                              \
+	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                                              \
 	{                                                                                                              \
 		struct hip_pooled pooled = POOLED_##kind;                                                              \
 		struct charge charge;                                                                                  \
@@ -159,7 +159,7 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 	}
 
 #define FREE(name, node, since, params, args, kind, key)                                                               \
-	static hipError_t name##_wrapper(AND_COPY params)                                                              \
+	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                                              \
 	{                                                                                                              \
 		struct tracked taken;                                                                                  \
 		const void *base;                                                                                      \
@@ -454,6 +454,11 @@ static hipError_t hipGraphExecDestroy_wrapper(hipGraphExec_t exec, struct hip_co
 
 /* ---- Reports ---- */
 
+static uint64_t hip_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static hipError_t hipMemGetInfo_wrapper(size_t *free_bytes, size_t *total_bytes, struct hip_copy *copy)
 {
 	size_t really_free = 0, total = 0; /* 5.2.3 writes through NULL */
@@ -465,6 +470,8 @@ static hipError_t hipMemGetInfo_wrapper(size_t *free_bytes, size_t *total_bytes,
 	unsigned device = settings_device_index((unsigned)ordinal);
 
 	total = gate_report_total(device, total);
+	if (copy->release < 57) /* counts by itself, in this process alone */
+		really_free = hip_min(really_free, ledger_free(gate_ledger(), device, LEDGER_PHYSICAL));
 	if (total_bytes)
 		*total_bytes = total;
 	if (free_bytes)

@@ -18,11 +18,21 @@ void topology_objopen(const struct elf_object *object)
 		state.interposed_open = (int (*)(const char *, int, ...))elf_object_address(object, "open");
 }
 
+/* A descriptor or a negative error, which an interposed open() does not tell. */
+static int open_to_read(const char *path)
+{
+	int fd;
+
+	if (!state.interposed_open)
+		return sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	fd = state.interposed_open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? fd : -ENOENT;
+}
+
 /* Reads a small file; the text is terminated. Its length, or a negative error. */
 static long read_file(const char *path, char *text, size_t size)
 {
-	int fd CLEANUP_CLOSE = state.interposed_open ? state.interposed_open(path, O_RDONLY | O_CLOEXEC) :
-						       sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	int fd CLEANUP_CLOSE = open_to_read(path);
 	long n = fd < 0 ? fd : sys_read(fd, text, size - 1);
 
 	text[n > 0 ? n : 0] = 0;
@@ -97,8 +107,7 @@ static bool node_exists(unsigned node)
 	text_add(&t, "/sys/class/kfd/kfd/topology/nodes/");
 	text_add_number(&t, node);
 	text_add(&t, "/gpu_id");
-	fd = state.interposed_open ? state.interposed_open(path, O_RDONLY | O_CLOEXEC) :
-				     sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	fd = open_to_read(path);
 	return fd >= 0 || fd == -EACCES || fd == -EPERM;
 }
 

@@ -66,19 +66,17 @@ static bool segments_load(struct elf_object *object, const Elf64_Phdr *headers, 
 	return has_dynamic;
 }
 
+/* Only headers on the first page, which is the object's own: what lies behind it may be anything. */
 static bool segments_load_mapped(struct elf_object *object)
 {
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)object->base;
-	uintptr_t start, end;
 
 	if (!object->base || object->base % PAGE || !is_readable(object->base) || !is_elf_header(header))
 		return false;
-	if (__builtin_add_overflow(object->base, header->e_phoff, &start) || start % _Alignof(Elf64_Phdr))
+	if (header->e_phoff % _Alignof(Elf64_Phdr) || header->e_phoff > PAGE ||
+	    header->e_phoff + header->e_phnum * sizeof(Elf64_Phdr) > PAGE)
 		return false;
-	end = start + header->e_phnum * sizeof(Elf64_Phdr);
-	if (end < start || !is_readable(start) || !is_readable(end - 8))
-		return false;
-	return segments_load(object, (const Elf64_Phdr *)start, header->e_phnum);
+	return segments_load(object, (const Elf64_Phdr *)(object->base + header->e_phoff), header->e_phnum);
 }
 
 static bool segments_load_file(struct elf_object *object)

@@ -42,6 +42,7 @@ struct elf_object {
 	const uint16_t *versions_end;
 	const char *soname;      /* or "" */
 	Elf64_Dyn *symtab_entry; /* DT_SYMTAB, for the copied-table variant */
+	bool is_copied;          /* symbols is elf_patch's copy */
 	bool is_relocated;       /* ld.so has turned the offsets in the dynamic section into addresses */
 };
 
@@ -81,9 +82,9 @@ enum patch_way {
 
 struct patch_result {
 	enum patch_way way;
-	unsigned wanted; /* names of the list that the object exports */
-	unsigned bound;  /* of these, those whose every definition now leads to the wrapper */
-	void *copy;      /* PATCH_COPY: to be unmapped by elf_patch_undo when the object is closed */
+	unsigned wanted; /* entries of the list that the object exports */
+	unsigned bound; /* of these, those whose name, in whatever version, no longer leads into the object */
+	void *copy;     /* PATCH_COPY: to be unmapped by elf_patch_undo when the object is closed */
 	size_t copy_size;
 };
 
@@ -93,8 +94,13 @@ struct patch_result {
  * A name's original is its default version, else its first definition. A definition with another address (an
  * older symbol version with its own code) is left alone, and so is an IFUNC, whose address is not known
  * before relocation: the name then counts as not bound. When *original is set on entry it must be the address
- * found. */
+ * found. May be called again for the same elf_object with another list; then only the first result with a
+ * copy needs elf_patch_undo. */
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
+
+/* The same for what an older version of each name means, where that is other code: libc has two posix_spawn.
+ * To be called before elf_patch, which then counts the name as bound. */
+struct patch_result elf_patch_older(struct elf_object *object, const struct patch *list, unsigned count);
 
 /* For la_objclose, under the loader lock. A copy lives on until the next object with one is closed: another
  * thread's lookup may still be reading it. */

@@ -21,6 +21,16 @@ static inline bool elf_patch_permits(enum patch_way way)
 }
 #endif
 
+/* One list on its way into one object. */
+struct job {
+	struct elf_object *object;
+	const struct patch *list;
+	unsigned count;
+	bool is_older;                 /* it means older versions of its names */
+	const Elf64_Sym *first, *last; /* the part of the table that holds all that is to be rewritten */
+	struct patch_result result;
+};
+
 enum { PAGE = 4096, VERSION_HIDDEN = 0x8000 };
 
 static bool is_default_version(const struct elf_object *object, const Elf64_Sym *symbol)
@@ -37,13 +47,27 @@ static uintptr_t address_of(const struct elf_object *object, const Elf64_Sym *sy
 	return object->base + symbol->st_value;
 }
 
+static const struct elf_segment *segment_of(const struct elf_object *object, uintptr_t address)
+{
+	for (unsigned i = 0; i < object->segment_count; i++) {
+		if (address >= object->segments[i].start && address < object->segments[i].end)
+			return &object->segments[i];
+	}
+	return NULL;
+}
+
+static bool is_plain_function(const Elf64_Sym *symbol)
+{
+	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_value;
+}
+
 /* What the name means to a program linked today; 0 where it has no definition that can be wrapped. */
-static uintptr_t original_of(const struct elf_object *object, const struct patch *patch)
+static uintptr_t default_of(const struct elf_object *object, const char *name)
 {
 	uintptr_t first = 0;
 
-	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, patch->name, s));) {
-		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_value)
+	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, name, s));) {
+		if (!is_plain_function(s))
 			continue;
 		if (is_default_version(object, s))
 			return address_of(object, s);
@@ -53,95 +77,109 @@ static uintptr_t original_of(const struct elf_object *object, const struct patch
 	return first;
 }
 
-/* The address all definitions to be rewritten have, or 0: the caller's slot already belongs to another one.
- */
-static uintptr_t accepted_original(const struct elf_object *object, const struct patch *patch)
+/* What it meant before, where that is other code. */
+static uintptr_t older_of(const struct elf_object *object, const char *name)
 {
-	uintptr_t original = original_of(object, patch);
+	uintptr_t today = default_of(object, name);
+
+	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, name, s));) {
+		if (is_plain_function(s) && address_of(object, s) != today)
+			return address_of(object, s);
+	}
+	return 0;
+}
+
+static bool is_exported(const struct job *job, const struct patch *patch)
+{
+	if (job->is_older)
+		return older_of(job->object, patch->name) != 0;
+	return elf_object_find(job->object, patch->name, NULL) != NULL;
+}
+
+/* The address that all definitions to be rewritten have, or 0: the caller's slot already belongs to another
+ * one. */
+static uintptr_t original_of(const struct job *job, const struct patch *patch)
+{
+	uintptr_t original =
+	    job->is_older ? older_of(job->object, patch->name) : default_of(job->object, patch->name);
 
 	return *patch->original && (uintptr_t)*patch->original != original ? 0 : original;
 }
 
-static bool is_to_be_rewritten(const struct elf_object *object, const Elf64_Sym *symbol, uintptr_t original)
+static bool is_to_be_rewritten(const struct job *job, const Elf64_Sym *symbol, uintptr_t original)
 {
-	return original && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-	       address_of(object, symbol) == original;
+	return original && is_plain_function(symbol) && address_of(job->object, symbol) == original;
 }
 
-struct run {
-	const Elf64_Sym *first, *last;
-};
-
-/* Counts what the object exports and finds the part of the table that holds everything to be rewritten. */
-static struct run plan(const struct elf_object *object, const struct patch *list, unsigned count,
-		       struct patch_result *result)
+static void plan(struct job *job)
 {
-	struct run run = {NULL, NULL};
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct patch *patch = &job->list[i];
+		uintptr_t original = original_of(job, patch);
 
-	for (unsigned i = 0; i < count; i++) {
-		uintptr_t original = accepted_original(object, &list[i]);
-		Elf64_Sym *s = elf_object_find(object, list[i].name, NULL);
-
-		result->wanted += s != NULL;
-		for (; s; s = elf_object_find(object, list[i].name, s)) {
-			if (!is_to_be_rewritten(object, s, original))
+		job->result.wanted += is_exported(job, patch);
+		for (Elf64_Sym *s = NULL; (s = elf_object_find(job->object, patch->name, s));) {
+			if (!is_to_be_rewritten(job, s, original))
 				continue;
-			if (!run.first || s < run.first)
-				run.first = s;
-			if (!run.last || s > run.last)
-				run.last = s;
+			if (!job->first || s < job->first)
+				job->first = s;
+			if (!job->last || s > job->last)
+				job->last = s;
 		}
 	}
-	return run;
 }
 
-/* Rewrites one name in table, which is the object's own or a copy of it. True: all of its definitions. */
-static bool rewrite_name(const struct elf_object *object, const struct patch *patch, Elf64_Sym *table)
+static void rewrite_entry(const struct job *job, const struct patch *patch, Elf64_Sym *table)
 {
-	uintptr_t original = accepted_original(object, patch);
-	bool is_whole = original != 0;
+	uintptr_t original = original_of(job, patch);
 	Elf64_Sym *next;
 
-	for (Elf64_Sym *s = elf_object_find(object, patch->name, NULL); s; s = next) {
-		next = elf_object_find(object, patch->name, s);
-		if (is_to_be_rewritten(object, s, original))
-			table[s - object->symbols].st_value = (uintptr_t)patch->wrapper - object->base;
-		else
-			is_whole = false;
+	for (Elf64_Sym *s = elf_object_find(job->object, patch->name, NULL); s; s = next) {
+		next = elf_object_find(job->object, patch->name, s);
+		if (is_to_be_rewritten(job, s, original))
+			table[s - job->object->symbols].st_value =
+			    (uintptr_t)patch->wrapper - job->object->base;
 	}
 	if (original)
 		*patch->original = (void *)original;
-	return is_whole;
 }
 
-static void rewrite(const struct elf_object *object, const struct patch *list, unsigned count,
-		    Elf64_Sym *table, struct patch_result *result)
+static bool is_bound(const struct job *job, const struct patch *patch, const Elf64_Sym *table)
 {
-	for (unsigned i = 0; i < count; i++)
-		result->bound += rewrite_name(object, &list[i], table);
-}
+	const struct elf_object *object = job->object;
+	bool is_any = false;
 
-static const struct elf_segment *segment_of(const struct elf_object *object, const void *address)
-{
-	for (unsigned i = 0; i < object->segment_count; i++) {
-		if ((uintptr_t)address >= object->segments[i].start &&
-		    (uintptr_t)address < object->segments[i].end)
-			return &object->segments[i];
+	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, patch->name, s));) {
+		uintptr_t address = address_of(object, &table[s - object->symbols]);
+
+		if (job->is_older && address == (uintptr_t)patch->wrapper)
+			return true;
+		if (segment_of(object, address))
+			return false;
+		is_any = true;
 	}
-	return NULL;
+	return is_any && !job->is_older;
 }
 
-static bool patch_in_place(struct elf_object *object, const struct patch *list, unsigned count,
-			   struct run run, struct patch_result *result)
+/* table: the object's own, or a copy of it. */
+static void rewrite(struct job *job, Elf64_Sym *table, enum patch_way way)
 {
-	char *start = (char *)((uintptr_t)run.first & -(uintptr_t)PAGE);
-	size_t size = ((uintptr_t)(run.last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
+	for (unsigned i = 0; i < job->count; i++)
+		rewrite_entry(job, &job->list[i], table);
+	for (unsigned i = 0; i < job->count; i++)
+		job->result.bound += is_bound(job, &job->list[i], table);
+	job->result.way = way;
+}
+
+static bool patch_in_place(struct job *job)
+{
+	char *start = (char *)((uintptr_t)job->first & -(uintptr_t)PAGE);
+	size_t size = ((uintptr_t)(job->last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
 
 	if (!elf_patch_permits(PATCH_IN_PLACE) || sys_mprotect(start, size, PROT_READ | PROT_WRITE))
 		return false;
-	rewrite(object, list, count, object->symbols, result);
-	sys_mprotect(start, size, segment_of(object, run.first)->protection);
-	result->way = PATCH_IN_PLACE;
+	rewrite(job, job->object->symbols, PATCH_IN_PLACE);
+	sys_mprotect(start, size, segment_of(job->object, (uintptr_t)job->first)->protection);
 	return true;
 }
 
@@ -174,44 +212,64 @@ static uint64_t symbol_count(const struct elf_object *object)
 	return count < room ? count : room;
 }
 
-static bool patch_copy(struct elf_object *object, const struct patch *list, unsigned count, struct run run,
-		       struct patch_result *result)
+/* Writable for good: where pages may not be made writable, a later list must still get in. */
+static Elf64_Sym *copy_make(const struct elf_object *object, size_t size)
 {
+	Elf64_Sym *copy = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_is_error(copy))
+		return NULL;
+	bytes_copy(copy, object->symbols, size);
+	return copy;
+}
+
+static bool patch_copy(struct job *job)
+{
+	struct elf_object *object = job->object;
+	const struct elf_segment *segment = segment_of(object, (uintptr_t)object->symtab_entry);
 	uint64_t symbols = symbol_count(object);
-	size_t size = symbols * sizeof(Elf64_Sym);
-	const struct elf_segment *segment = segment_of(object, object->symtab_entry);
 	Elf64_Sym *copy;
 
 	if (!elf_patch_permits(PATCH_COPY) || !segment || !(segment->protection & PROT_WRITE) ||
-	    (uint64_t)(run.last - object->symbols) >= symbols)
+	    (uint64_t)(job->last - object->symbols) >= symbols)
 		return false;
-	copy = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (sys_is_error(copy))
+	copy = copy_make(object, symbols * sizeof *copy);
+	if (!copy)
 		return false;
-	bytes_copy(copy, object->symbols, size);
-	rewrite(object, list, count, copy, result);
-	sys_mprotect(copy, size, PROT_READ);
+	rewrite(job, copy, PATCH_COPY);
 	object->symtab_entry->d_un.d_ptr = (uintptr_t)copy - (object->is_relocated ? 0 : object->base);
-	result->copy = copy;
-	result->copy_size = size;
-	result->way = PATCH_COPY;
+	object->symbols = copy;
+	object->symbols_end = copy + symbols;
+	object->is_copied = true;
+	job->result.copy = copy;
+	job->result.copy_size = symbols * sizeof *copy;
 	return true;
+}
+
+static struct patch_result patch(struct job job)
+{
+	plan(&job);
+	if (!job.first)
+		return job.result;
+	if (job.object->is_copied) {
+		rewrite(&job, job.object->symbols, PATCH_COPY);
+		return job.result;
+	}
+	if (segment_of(job.object, (uintptr_t)job.first)->protection & PROT_EXEC && patch_copy(&job))
+		return job.result;
+	if (!patch_in_place(&job) && !patch_copy(&job))
+		job.result.way = PATCH_SYMBIND;
+	return job.result;
 }
 
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count)
 {
-	struct patch_result result = {PATCH_NONE, 0, 0, NULL, 0};
-	struct run run = plan(object, list, count, &result);
+	return patch((struct job){.object = object, .list = list, .count = count});
+}
 
-	if (!run.first)
-		return result;
-	if (segment_of(object, run.first)->protection & PROT_EXEC &&
-	    patch_copy(object, list, count, run, &result))
-		return result;
-	if (!patch_in_place(object, list, count, run, &result) &&
-	    !patch_copy(object, list, count, run, &result))
-		result.way = PATCH_SYMBIND;
-	return result;
+struct patch_result elf_patch_older(struct elf_object *object, const struct patch *list, unsigned count)
+{
+	return patch((struct job){.object = object, .list = list, .count = count, .is_older = true});
 }
 
 void elf_patch_undo(struct patch_result *result)

@@ -83,6 +83,7 @@ static void gnu_step(struct walk *w)
 static void sysv_start(struct walk *w)
 {
 	const uint32_t *t = w->object->hash, *end = w->object->hash_end, *bucket;
+	uint64_t symbols = (uint64_t)(w->object->symbols_end - w->object->symbols);
 
 	w->is_at_end = true;
 	if (end - t < 2 || !t[0])
@@ -91,7 +92,7 @@ static void sysv_start(struct walk *w)
 	if (!bucket)
 		return;
 	w->index = *bucket;
-	w->left = t[1];
+	w->left = symbols < t[1] ? (uint32_t)symbols : t[1];
 	w->is_at_end = !*bucket;
 }
 
@@ -129,10 +130,11 @@ static bool walk_step(struct walk *w)
 static Elf64_Sym *walk_symbol(const struct walk *w)
 {
 	const struct elf_object *object = w->object;
-	Elf64_Sym *symbol = object->symbols + w->index;
+	Elf64_Sym *symbol;
 
 	if (w->index >= (uint64_t)(object->symbols_end - object->symbols))
 		return NULL;
+	symbol = object->symbols + w->index;
 	if (symbol->st_shndx == SHN_UNDEF || symbol->st_name >= object->strings_size ||
 	    ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
 		return NULL;

@@ -4,6 +4,8 @@
 #include "../sys/sys.h"
 #include "../sys/text.h"
 
+enum { NAMESPACE_BASE = 0 }; /* LM_ID_BASE */
+
 struct program_libc program_libc;
 
 /* Written under the loader lock while objects are opened, before the program runs a second thread. */
@@ -58,7 +60,7 @@ void program_libc_objopen(struct link_map *map, long namespace)
 {
 	struct elf_object object;
 
-	if (namespace != LM_ID_BASE)
+	if (namespace != NAMESPACE_BASE)
 		return;
 	if (!program.main_map)
 		program.main_map = map;

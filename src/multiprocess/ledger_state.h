@@ -22,7 +22,10 @@ enum ledger_opening { OPENING_NOBODY, OPENING_SOMEBODY, OPENING_FAILED };
 
 /* Where the region's file is: enough to open a fresh description of the very same file. */
 struct region_place {
-	char path[LEDGER_PATH_SIZE]; /* absolute */
+	char path[LEDGER_PATH_SIZE];   /* absolute */
+	char hidden[LEDGER_PATH_SIZE]; /* the same directory's ".NAME.region" */
+	char aside[LEDGER_PATH_SIZE];  /* "NAME.unusable" */
+	size_t directory_length;       /* of all three, the last slash included */
 	uint64_t device, inode;
 };
 
@@ -56,7 +59,6 @@ struct ledger_state {
 	_Alignas(64) shared_u64 own[LEDGER_DEVICES][LEDGER_BOOKS];
 	uint64_t pod_limit[LEDGER_DEVICES]; /* as found when the slot was taken; used if the file is cut off */
 	struct region_place place;
-	char hidden[LEDGER_PATH_SIZE], aside[LEDGER_PATH_SIZE]; /* the opening thread's: its stack may be small */
 };
 
 struct ledger {
@@ -67,6 +69,16 @@ struct ledger {
 static inline uint64_t ledger_now_ns(void)
 {
 	return sys_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* For a lock of the kernel that somebody has: yields at first, then sleeps from 50 us, doubling up to 1.6 ms, so that
+ * hundreds of waiters leave the processor to the one that they wait for. */
+static inline void ledger_back_off(unsigned round)
+{
+	if (round < 4)
+		sys_sched_yield();
+	else
+		sys_sleep_ns(UINT64_C(50000) << (round < 9 ? round - 4 : 5));
 }
 
 /* A short wait that grows: the caller looks again after it. */

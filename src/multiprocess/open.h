@@ -42,7 +42,26 @@ static inline const char *candidate_path(const struct ledger *l, unsigned i)
 	return NULL;
 }
 
-/* Absolute, so that a later chdir does not lead elsewhere. */
+/* The two other names beside place->path. */
+static inline void place_set_names(struct region_place *place)
+{
+	struct text hidden = { place->hidden, sizeof place->hidden, 0 };
+	struct text aside = { place->aside, sizeof place->aside, 0 };
+
+	for (size_t i = 0; place->path[i]; i++) {
+		if (place->path[i] == '/')
+			place->directory_length = i + 1;
+	}
+	text_add(&hidden, place->path);
+	hidden.length = place->directory_length;
+	text_add(&hidden, ".");
+	text_add(&hidden, place->path + place->directory_length);
+	text_add(&hidden, ".region");
+	text_add(&aside, place->path);
+	text_add(&aside, ".unusable");
+}
+
+/* Absolute, so that a later chdir does not lead elsewhere. False: no path, or too long for its names beside it. */
 static inline bool place_set_path(struct region_place *place, const char *path)
 {
 	struct text out = { place->path, sizeof place->path, 0 };
@@ -54,7 +73,10 @@ static inline bool place_set_path(struct region_place *place, const char *path)
 		text_add(&out, "/");
 	}
 	text_add(&out, path);
-	return path[0] && out.length + 1 < out.size;
+	if (!path[0] || out.length + sizeof ".unusable" >= out.size)
+		return false;
+	place_set_names(place);
+	return true;
 }
 
 /* A descriptor that lives as long as the process, where only one keeps the slot's byte. Takes over fd. */
@@ -175,16 +197,14 @@ static inline int private_attach(struct ledger *l, enum ledger_reason reason)
 
 static inline int ledger_attach(struct ledger *l)
 {
-	struct region_finder f = { .deadline_ns = ledger_now_ns() + l->kept.wait_ns,
-				   .hidden = l->state.hidden,
-				   .aside = l->state.aside };
+	struct region_finder f = { .deadline_ns = ledger_now_ns() + l->kept.wait_ns };
 	const char *path;
 
 	boot_read(f.boot);
 	l->state.ident = ident_read();
 	l->state.space = space_read();
 	for (unsigned i = 0; (path = candidate_path(l, i)); i++) {
-		int fd = place_set_path(&l->state.place, path) ? region_file_open(&f, l->state.place.path) : -ENOENT;
+		int fd = place_set_path(&l->state.place, path) ? region_file_open(&f, &l->state.place) : -ENOENT;
 		int result = fd < 0 ? fd : region_attach(l, fd, f.deadline_ns);
 
 		if (result > 0)

@@ -24,8 +24,7 @@
 struct region_finder {
 	uint64_t boot[2];
 	uint64_t deadline_ns;
-	bool is_replaced;     /* something unusable stood in the way */
-	char *hidden, *aside; /* LEDGER_PATH_SIZE bytes each, for names */
+	bool is_replaced; /* something unusable stood in the way */
 };
 
 static inline int hex_digit(char c)
@@ -143,38 +142,16 @@ static inline int file_create(const char *hidden, const uint64_t boot[2])
 	return result;
 }
 
-/* "DIR/.NAME.region" and "DIR/NAME.unusable"; DIR's length, or -ENAMETOOLONG. */
-static inline int file_names(struct region_finder *f, const char *path)
-{
-	struct text hidden = { f->hidden, LEDGER_PATH_SIZE, 0 }, aside = { f->aside, LEDGER_PATH_SIZE, 0 };
-	size_t name = 0;
-
-	for (size_t i = 0; path[i]; i++) {
-		if (path[i] == '/')
-			name = i + 1;
-	}
-	if (text_length(path) + sizeof ".unusable" >= LEDGER_PATH_SIZE)
-		return -ENAMETOOLONG;
-	text_add(&hidden, path);
-	hidden.length = name;
-	text_add(&hidden, ".");
-	text_add(&hidden, path + name);
-	text_add(&hidden, ".region");
-	text_add(&aside, path);
-	text_add(&aside, ".unusable");
-	return (int)name;
-}
-
 /* One maker at a time: nobody else's file is half made while we hold this. Protects the two names; the region's own
  * lock nests inside. A descriptor that holds it, or -errno. */
-static inline int directory_lock(struct region_finder *f, int length)
+static inline int directory_lock(const struct region_finder *f, struct region_place *place)
 {
-	char last = f->hidden[length];
+	char first = place->hidden[place->directory_length];
 	int fd, result;
 
-	f->hidden[length] = 0;
-	fd = sys_open(f->hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	f->hidden[length] = last;
+	place->hidden[place->directory_length] = 0;
+	fd = sys_open(place->hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	place->hidden[place->directory_length] = first;
 	if (fd < 0)
 		return fd;
 	for (unsigned round = 0; (result = (int)SYS_CALL(SYS_flock, fd, LOCK_EX | LOCK_NB, 0)) != 0; round++) {
@@ -182,56 +159,56 @@ static inline int directory_lock(struct region_finder *f, int length)
 			sys_close(fd);
 			return result;
 		}
-		ledger_pause(round < 4 ? 8 : 40);
+		ledger_back_off(round);
 	}
 	TESTPOINT(file_directory_locked);
 	return fd;
 }
 
-static inline int file_move_aside(struct region_finder *f, const char *path, bool is_foreign)
+static inline int file_move_aside(struct region_finder *f, const struct region_place *place, bool is_foreign)
 {
 	f->is_replaced = true;
-	return is_foreign ? sys_rename(path, f->aside) : sys_unlink(path);
+	return is_foreign ? sys_rename(place->path, place->aside) : sys_unlink(place->path);
 }
 
 /* The public name may have been lost while the region lives on under the hidden one. */
-static inline int file_open_hidden(struct region_finder *f)
+static inline int file_open_hidden(const struct region_finder *f, const struct region_place *place)
 {
 	bool is_foreign;
-	int fd = file_open(f->hidden, f->boot, &is_foreign);
+	int fd = file_open(place->hidden, f->boot, &is_foreign);
 
 	if (fd >= 0)
 		return fd;
-	sys_unlink(f->hidden);
-	return file_create(f->hidden, f->boot);
+	sys_unlink(place->hidden);
+	return file_create(place->hidden, f->boot);
 }
 
 /* Where the file system has no links the hidden name becomes the public one. */
-static inline int file_link(struct region_finder *f, const char *path)
+static inline int file_link(const struct region_place *place)
 {
-	int result = sys_link(f->hidden, path);
+	int result = sys_link(place->hidden, place->path);
 
 	if (result == 0 || result == -EEXIST)
 		return result;
-	return sys_rename(f->hidden, path);
+	return sys_rename(place->hidden, place->path);
 }
 
-static inline int file_make_locked(struct region_finder *f, const char *path)
+static inline int file_make_locked(struct region_finder *f, const struct region_place *place)
 {
 	bool is_foreign;
 	int result = -EAGAIN;
 
 	for (int tries = 0; tries < 4; tries++) {
-		int fd = file_open(path, f->boot, &is_foreign);
+		int fd = file_open(place->path, f->boot, &is_foreign);
 
 		if (fd >= 0 || (fd != -ENOENT && fd != -ESTALE))
 			return fd;
-		if (fd == -ESTALE && (result = file_move_aside(f, path, is_foreign)) < 0)
+		if (fd == -ESTALE && (result = file_move_aside(f, place, is_foreign)) < 0)
 			return result;
-		fd = file_open_hidden(f);
+		fd = file_open_hidden(f, place);
 		if (fd < 0)
 			return fd;
-		result = file_link(f, path);
+		result = file_link(place);
 		TESTPOINT(file_linked);
 		if (result == 0)
 			return fd;
@@ -240,21 +217,18 @@ static inline int file_make_locked(struct region_finder *f, const char *path)
 	return result;
 }
 
-/* A descriptor of the region at path, made if need be, or -errno: the path cannot be used. */
-static inline int region_file_open(struct region_finder *f, const char *path)
+/* A descriptor of the region at the place, made if need be, or -errno: the path cannot be used. */
+static inline int region_file_open(struct region_finder *f, struct region_place *place)
 {
 	bool is_foreign;
-	int fd = file_open(path, f->boot, &is_foreign), directory, length;
+	int fd = file_open(place->path, f->boot, &is_foreign), directory;
 
 	if (fd >= 0 || (fd != -ENOENT && fd != -ESTALE))
 		return fd;
-	length = file_names(f, path);
-	if (length < 0)
-		return length;
-	directory = directory_lock(f, length);
+	directory = directory_lock(f, place);
 	if (directory < 0)
 		return directory;
-	fd = file_make_locked(f, path);
+	fd = file_make_locked(f, place);
 	SYS_CALL(SYS_flock, directory, LOCK_UN, 0);
 	sys_close(directory);
 	return fd;

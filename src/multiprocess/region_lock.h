@@ -57,15 +57,22 @@ static inline bool is_same_file(int fd, uint64_t device, uint64_t inode)
 	return sys_fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-/* A fresh description of the region's file, or -errno; -ESTALE: another file stands at its path now. */
-static inline int region_reopen(const struct region_place *place)
+static inline int file_reopen(const char *name, const struct region_place *place)
 {
-	int fd = sys_open(place->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	int fd = sys_open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	if (fd < 0 || is_same_file(fd, place->device, place->inode))
 		return fd;
 	sys_close(fd);
 	return -ESTALE;
+}
+
+/* A fresh description of the region's file, or -errno: neither of its names leads to it any more. */
+static inline int region_reopen(const struct region_place *place)
+{
+	int fd = file_reopen(place->path, place);
+
+	return fd >= 0 ? fd : file_reopen(place->hidden, place);
 }
 
 /* 0, or -errno; -ETIMEDOUT: somebody held it until the deadline. */
@@ -80,7 +87,7 @@ static inline int region_lock_on(int fd, uint64_t deadline_ns)
 			return result;
 		if (ledger_now_ns() > deadline_ns)
 			return -ETIMEDOUT;
-		ledger_pause(round < 4 ? 8 : 40);
+		ledger_back_off(round);
 	}
 	TESTPOINT(lock_held);
 	return 0;

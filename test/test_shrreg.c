@@ -1,0 +1,593 @@
+/* The region's file in every state in which it can be found: never a crash, a hang or an unlimited process. */
+#include "ledger_root.h"
+
+#include "../src/multiprocess/region_layout.h"
+
+/* Limited to 1000 bytes with whoever shares the region. */
+static void check_enforces(struct ledger *l)
+{
+	CHECK_EQ(test_take(l, 600), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l, 401), LEDGER_OVER_LIMIT);
+	CHECK_EQ(test_take(l, 400), LEDGER_GRANTED);
+	test_give(l, 1000);
+	CHECK_EQ(test_used(l), 0);
+}
+
+static bool is_shared(const char *path)
+{
+	struct ledger *a = test_ledger(path, 1000), *b = test_ledger(path, 1000);
+	bool seen;
+
+	test_take(a, 700);
+	seen = test_used(b) == 700;
+	test_give(a, 700);
+	ledger_close(a);
+	ledger_close(b);
+	return seen;
+}
+
+static long file_size(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) ? -1 : (long)st.st_size;
+}
+
+TEST(a_new_region_has_its_whole_size_and_mode_0666_whatever_the_umask)
+{
+	const char *path = test_path("new");
+	mode_t old = umask(077);
+	struct ledger *l = test_ledger(path, 1000);
+	struct stat st;
+
+	ledger_open(l);
+	umask(old);
+	MUST(stat(path, &st) == 0);
+	CHECK_EQ(st.st_mode & 07777, 0666);
+	CHECK_EQ(st.st_size, sizeof(struct region));
+	CHECK(st.st_blocks * 512 >= st.st_size);
+	ledger_close(l);
+}
+
+TEST(no_file_is_made_before_the_first_call_that_needs_it)
+{
+	const char *path = test_path("lazy");
+	struct ledger *l = test_ledger(path, 1000);
+
+	CHECK_EQ(file_size(path), -1);
+	ledger_note_reason(l, LEDGER_REASON_LIMIT_INVALID);
+	ledger_note_symbols(l, 1, 2);
+	CHECK_EQ(file_size(path), -1);
+	ledger_limit(l, 0);
+	CHECK(file_size(path) > 0);
+	ledger_close(l);
+}
+
+TEST(the_words_of_a_region_stand_where_the_layout_says)
+{
+	const char *path = test_path("golden");
+	struct ledger *l = test_ledger(path, 1000);
+	uint64_t word[4];
+	int fd;
+
+	test_take(l, 5);
+	fd = open(path, O_RDONLY);
+	MUST(pread(fd, word, 8, 0) == 8);
+	CHECK(!memcmp(word, "amgpdmuR", 8));
+	MUST(pread(fd, word, 8, 256 + 8) == 8);
+	CHECK_EQ(word[0], 1000);
+	MUST(pread(fd, word, 8, 4096) == 8);
+	CHECK_EQ(word[0] >> 42, getpid());
+	MUST(pread(fd, word, 24, 36864) == 24);
+	CHECK(word[0] == 5 && word[1] == 5 && word[2] == 0);
+	close(fd);
+	ledger_close(l);
+}
+
+/* ---- what stood there before */
+
+static void check_replaced(const char *path, bool is_foreign)
+{
+	struct ledger *l = test_ledger(path, 1000);
+	char aside[160];
+
+	CHECK_EQ(ledger_open(l), 0);
+	check_enforces(l);
+	CHECK(test_reasons(path, getpid()) & REASON_BIT(REGION_REPLACED));
+	ledger_close(l);
+	CHECK(is_shared(path));
+	snprintf(aside, sizeof aside, "%s.unusable", path);
+	CHECK_EQ(file_size(aside) >= 0, is_foreign);
+}
+
+TEST(an_empty_file_is_replaced)
+{
+	const char *path = test_path("empty");
+
+	test_write_file(path, "", 0);
+	check_replaced(path, false);
+}
+
+TEST(foreign_content_is_moved_aside_and_not_destroyed)
+{
+	const char *path = test_path("garbage");
+	char aside[160], content[5] = "";
+	int fd;
+
+	test_write_file(path, "data", 4);
+	check_replaced(path, true);
+	snprintf(aside, sizeof aside, "%s.unusable", path);
+	fd = open(aside, O_RDONLY);
+	CHECK(fd >= 0 && read(fd, content, 4) == 4);
+	CHECK_TEXT(content, "data");
+	close(fd);
+}
+
+TEST(garbage_of_the_right_size_is_replaced)
+{
+	const char *path = test_path("large-garbage");
+	char *garbage = malloc(sizeof(struct region));
+
+	for (size_t i = 0; i < sizeof(struct region); i++)
+		garbage[i] = (char)(i * 2654435761u >> 13);
+	test_write_file(path, garbage, sizeof(struct region));
+	free(garbage);
+	check_replaced(path, true);
+}
+
+static void check_stamp_replaced(const char *path, void (*spoil)(struct region_stamp *), size_t size)
+{
+	struct ledger *l = test_ledger(path, 77);
+	struct region_stamp stamp;
+	int fd;
+
+	test_take(l, 77);
+	ledger_close(l);
+	fd = open(path, O_RDWR);
+	MUST(pread(fd, &stamp, sizeof stamp, 0) == sizeof stamp);
+	spoil(&stamp);
+	MUST(pwrite(fd, &stamp, sizeof stamp, 0) == sizeof stamp && ftruncate(fd, (off_t)size) == 0 && !close(fd));
+	check_replaced(path, size < sizeof(struct region));
+}
+
+static void spoil_nothing(struct region_stamp *s)
+{
+	(void)s;
+}
+
+static void spoil_version(struct region_stamp *s)
+{
+	s->version = 0;
+}
+
+static void spoil_word(struct region_stamp *s)
+{
+	s->word_size = 4;
+}
+
+static void spoil_boot(struct region_stamp *s)
+{
+	s->boot[1]++;
+}
+
+static void spoil_slots(struct region_stamp *s)
+{
+	s->slots = 16;
+}
+
+TEST(a_region_that_was_cut_short_is_replaced)
+{
+	check_stamp_replaced(test_path("short"), spoil_nothing, 100000);
+}
+
+TEST(a_region_of_an_older_version_is_replaced)
+{
+	check_stamp_replaced(test_path("version"), spoil_version, sizeof(struct region));
+}
+
+TEST(a_region_of_another_word_size_is_replaced)
+{
+	check_stamp_replaced(test_path("word"), spoil_word, sizeof(struct region));
+}
+
+TEST(a_region_of_another_boot_is_replaced)
+{
+	check_stamp_replaced(test_path("boot"), spoil_boot, sizeof(struct region));
+}
+
+TEST(a_region_of_other_proportions_is_replaced)
+{
+	check_stamp_replaced(test_path("slots"), spoil_slots, sizeof(struct region));
+}
+
+TEST(a_region_of_a_future_version_is_left_alone_and_the_next_path_is_used)
+{
+	IN_OWN_ROOT({
+		struct region_stamp stamp = { .magic = REGION_MAGIC, .version = REGION_VERSION + 1 }, after;
+		struct ledger *l = test_ledger("/tmp/future", 1000);
+		int fd;
+
+		test_write_file("/tmp/future", &stamp, sizeof stamp);
+		CHECK_EQ(ledger_open(l), 0);
+		check_enforces(l);
+		CHECK(test_reasons(LEDGER_DEFAULT_PATH, getpid()) & REASON_BIT(REGION_MOVED));
+		fd = open("/tmp/future", O_RDONLY);
+		CHECK(read(fd, &after, sizeof after) == sizeof after && !memcmp(&stamp, &after, sizeof after));
+		CHECK_EQ(file_size("/tmp/future"), sizeof stamp);
+	});
+}
+
+/* ---- paths that cannot be used: the default path is, and all of its users share it */
+
+static void check_moved(const char *path)
+{
+	struct ledger *l = test_ledger(path, 1000);
+
+	CHECK_EQ(ledger_open(l), 0);
+	check_enforces(l);
+	CHECK(test_reasons(LEDGER_DEFAULT_PATH, getpid()) & REASON_BIT(REGION_MOVED));
+	CHECK(is_shared(path));
+	ledger_close(l);
+}
+
+TEST(a_symbolic_link_is_not_followed)
+{
+	IN_OWN_ROOT({
+		test_write_file("/tmp/victim", "precious", 8);
+		MUST(symlink("/tmp/victim", "/tmp/link") == 0);
+		check_moved("/tmp/link");
+		CHECK_EQ(file_size("/tmp/victim"), 8);
+	});
+}
+
+TEST(a_directory_in_its_place_is_left_alone)
+{
+	IN_OWN_ROOT({
+		MUST(mkdir("/tmp/dir", 0777) == 0);
+		check_moved("/tmp/dir");
+	});
+}
+
+TEST(a_pipe_in_its_place_neither_blocks_nor_is_used)
+{
+	IN_OWN_ROOT({
+		MUST(mkfifo("/tmp/pipe", 0666) == 0);
+		check_moved("/tmp/pipe");
+	});
+}
+
+TEST(a_missing_directory_is_not_made)
+{
+	IN_OWN_ROOT({
+		check_moved("/tmp/no/such/file");
+		CHECK_EQ(file_size("/tmp/no"), -1);
+	});
+}
+
+TEST(a_path_that_is_too_long_is_not_cut)
+{
+	IN_OWN_ROOT({
+		char path[5000] = "/tmp/";
+
+		memset(path + 5, 'x', sizeof path - 6);
+		check_moved(path);
+	});
+}
+
+TEST(a_read_only_directory_sends_the_search_on)
+{
+	IN_OWN_ROOT({
+		MUST(mkdir("/tmp/ro", 0777) == 0 && mount("tmpfs", "/tmp/ro", "tmpfs", MS_RDONLY, NULL) == 0);
+		check_moved("/tmp/ro/region");
+	});
+}
+
+TEST(a_full_file_system_sends_the_search_on_and_never_raises_SIGBUS)
+{
+	IN_OWN_ROOT({
+		MUST(mkdir("/tmp/full", 0777) == 0 &&
+		     mount("tmpfs", "/tmp/full", "tmpfs", 0, "size=1m") == 0);
+		check_moved("/tmp/full/region");
+		CHECK_EQ(file_size("/tmp/full/region"), -1);
+		CHECK_EQ(file_size("/tmp/full/.region.region"), -1);
+	});
+}
+
+TEST(a_file_system_without_fallocate_is_filled_with_zeros)
+{
+	IN_OWN_ROOT({
+		MUST(mkdir("/tmp/ram", 0777) == 0 && mount("ramfs", "/tmp/ram", "ramfs", 0, NULL) == 0);
+		CHECK(is_shared("/tmp/ram/region"));
+		CHECK_EQ(file_size("/tmp/ram/region"), sizeof(struct region));
+	});
+}
+
+TEST(shared_memory_is_used_when_tmp_is_read_only)
+{
+	IN_OWN_ROOT({
+		struct ledger *l = test_ledger(NULL, 1000);
+
+		test_make_read_only("/tmp");
+		CHECK_EQ(ledger_open(l), 0);
+		check_enforces(l);
+		CHECK(test_reasons("/dev/shm/hipdevshr.cache", getpid()) & REASON_BIT(REGION_MOVED));
+		CHECK(is_shared(NULL));
+	});
+}
+
+TEST(with_no_place_for_a_file_the_process_is_limited_on_its_own_and_says_so)
+{
+	IN_OWN_ROOT({
+		struct ledger *l = test_ledger(NULL, 1000);
+
+		test_make_read_only("/tmp");
+		test_make_read_only("/dev/shm");
+		CHECK_EQ(ledger_open(l), LEDGER_REASON_REGION_PRIVATE);
+		check_enforces(l);
+		CHECK_EQ(ledger_limit(l, 0), 1000);
+		CHECK(!is_shared(NULL));
+	});
+}
+
+static void as_another_user(void)
+{
+	if (geteuid() == 0)
+		MUST(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+}
+
+TEST(a_file_that_another_user_keeps_to_himself_sends_the_search_on)
+{
+	IN_OWN_ROOT({
+		test_write_file("/tmp/theirs", "", 0);
+		MUST(chmod("/tmp/theirs", 0) == 0);
+		as_another_user();
+		check_moved("/tmp/theirs");
+	});
+}
+
+TEST(a_second_user_of_the_container_shares_the_first_ones_region)
+{
+	IN_OWN_ROOT({
+		struct ledger *root = test_ledger(NULL, 1000);
+		pid_t pid;
+
+		test_take(root, 700);
+		CHILD(pid, {
+			as_another_user();
+			struct ledger *other = test_ledger(NULL, 1000);
+
+			status = ledger_open(other) || test_used(other) != 700 ||
+				 test_take(other, 301) != LEDGER_OVER_LIMIT || test_take(other, 300) != LEDGER_GRANTED;
+		});
+		CHECK_EQ(test_wait(pid), 0);
+	});
+}
+
+TEST(the_superuser_shares_a_region_that_a_user_made)
+{
+	IN_OWN_ROOT({
+		struct test_gate made = test_gate();
+		pid_t pid;
+
+		CHILD(pid, {
+			as_another_user();
+			test_take(test_ledger(NULL, 1000), 700);
+			test_gate_open(&made);
+			pause();
+		});
+		test_gate_pass(&made);
+		CHECK_EQ(test_used(test_ledger(NULL, 1000)), 700);
+		test_kill(pid);
+	});
+}
+
+TEST(a_relative_path_means_the_directory_at_the_first_call)
+{
+	IN_OWN_ROOT({
+		struct ledger *a;
+		struct ledger *b;
+
+		MUST(chdir("/tmp") == 0);
+		a = test_ledger("here", 1000);
+		test_take(a, 600);
+		MUST(chdir("/") == 0);
+		b = test_ledger("/tmp/here", 1000);
+		CHECK_EQ(test_used(b), 600);
+		CHECK_EQ(test_take(a, 401), LEDGER_OVER_LIMIT);
+	});
+}
+
+TEST(a_process_without_a_free_descriptor_is_limited_on_its_own)
+{
+	IN_OWN_ROOT({
+		struct ledger *l = test_ledger(NULL, 1000);
+
+		while (open("/dev/null", O_RDONLY) >= 0) {
+		}
+		CHECK_EQ(ledger_open(l), LEDGER_REASON_REGION_PRIVATE);
+		check_enforces(l);
+	});
+}
+
+/* ---- what happens to it while it is in use */
+
+TEST(a_newcomer_finds_the_living_region_after_its_name_was_deleted)
+{
+	const char *path = test_path("deleted");
+	struct ledger *a = test_ledger(path, 1000), *b;
+
+	test_take(a, 600);
+	MUST(unlink(path) == 0);
+	b = test_ledger(path, 1000);
+	CHECK_EQ(test_used(b), 600);
+	CHECK_EQ(test_take(b, 401), LEDGER_OVER_LIMIT);
+	CHECK_EQ(file_size(path), sizeof(struct region));
+	ledger_close(a);
+	ledger_close(b);
+}
+
+TEST(a_newcomer_finds_the_living_region_after_garbage_was_moved_over_it)
+{
+	const char *path = test_path("overwritten"), *other = test_path("other");
+	struct ledger *a = test_ledger(path, 1000), *b;
+
+	test_take(a, 600);
+	test_write_file(other, "garbage", 7);
+	MUST(rename(other, path) == 0);
+	b = test_ledger(path, 1000);
+	CHECK_EQ(test_used(b), 600);
+	CHECK_EQ(test_take(b, 401), LEDGER_OVER_LIMIT);
+	ledger_close(a);
+	ledger_close(b);
+}
+
+TEST(a_holder_refuses_and_reaps_after_the_name_was_deleted)
+{
+	const char *path = test_path("deleted-holder");
+	struct ledger *a = test_ledger(path, 1000);
+	pid_t pid;
+
+	test_take(a, 100);
+	CHILD(pid, test_take(test_ledger(path, 1000), 800));
+	test_wait(pid);
+	MUST(unlink(path) == 0);
+	CHECK_EQ(test_take(a, 901), LEDGER_OVER_LIMIT);
+	CHECK_EQ(test_take(a, 900), LEDGER_GRANTED);
+	CHECK_EQ(test_take(a, 1), LEDGER_OVER_LIMIT);
+	ledger_close(a);
+}
+
+TEST(a_region_cut_off_while_mapped_goes_on_in_private_with_what_is_held)
+{
+	const char *path = test_path("cut");
+	struct ledger *a = test_ledger(path, 1000), *b;
+
+	test_take(a, 600);
+	MUST(truncate(path, 0) == 0);
+	CHECK_EQ(test_take(a, 401), LEDGER_OVER_LIMIT);
+	CHECK_EQ(test_take(a, 400), LEDGER_GRANTED);
+	CHECK_EQ(ledger_open(a), LEDGER_REASON_REGION_PRIVATE);
+	test_give(a, 1000);
+	CHECK_EQ(test_used(a), 0);
+	check_enforces(a);
+	b = test_ledger(path, 1000);
+	check_enforces(b);
+	ledger_close(a);
+	ledger_close(b);
+}
+
+TEST(a_reservation_in_flight_survives_the_cut)
+{
+	const char *path = test_path("cut-in-flight");
+	struct ledger *a = test_ledger(path, 1000);
+
+	CHECK_EQ(ledger_reserve(a, 0, LEDGER_REQUESTED, 600), LEDGER_GRANTED);
+	MUST(truncate(path, 0) == 0);
+	ledger_settle(a, 0, LEDGER_REQUESTED, 600);
+	CHECK_EQ(test_used(a), 600);
+	CHECK_EQ(test_take(a, 401), LEDGER_OVER_LIMIT);
+	test_give(a, 600);
+	CHECK_EQ(test_used(a), 0);
+	ledger_close(a);
+}
+
+TEST(a_region_cut_off_and_grown_again_by_a_newcomer_is_not_confused_with_the_new_one)
+{
+	const char *path = test_path("cut-regrown");
+	struct ledger *a = test_ledger(path, 1000), *b;
+
+	test_take(a, 600);
+	MUST(truncate(path, 0) == 0);
+	b = test_ledger(path, 1000);
+	test_take(b, 500);
+	CHECK_EQ(test_used(a), 600);
+	test_give(a, 600);
+	CHECK_EQ(test_used(b), 500);
+	ledger_close(a);
+	ledger_close(b);
+}
+
+static volatile sig_atomic_t program_sigbus;
+static char *program_page;
+
+static void program_handler(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	program_sigbus += info->si_addr == program_page;
+	mmap(program_page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* In a process image of its own: this one has had our handler since its first region. */
+static int program_with_handler(const char *path, const char *own_file)
+{
+	struct sigaction act = { .sa_sigaction = program_handler, .sa_flags = SA_SIGINFO };
+	struct ledger *l = test_ledger(path, 1000);
+	int fd = open(own_file, O_RDWR | O_CREAT, 0600), status = 0;
+
+	sigaction(SIGBUS, &act, NULL);
+	program_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	test_take(l, 600);
+	*(volatile char *)program_page = 1;
+	status |= program_sigbus != 1;
+	MUST(truncate(path, 0) == 0);
+	status |= test_take(l, 401) != LEDGER_OVER_LIMIT;
+	return status | (program_sigbus != 1);
+}
+
+TEST(a_program_that_handles_SIGBUS_still_gets_its_own)
+{
+	const char *path = test_path("chain"), *mine = test_path("mine");
+	pid_t pid;
+
+	CHILD(pid, execl("/proc/self/exe", "test_shrreg", path, mine, NULL));
+	CHECK_EQ(test_wait(pid), 0);
+}
+
+TEST(a_program_that_does_not_handle_SIGBUS_still_dies_of_its_own)
+{
+	pid_t pid;
+
+	CHILD(pid, {
+		int fd = open(test_path("deadly"), O_RDWR | O_CREAT, 0600);
+
+		test_take(test_ledger(test_path("chain-default"), 1000), 600);
+		*(volatile char *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) = 1;
+	});
+	CHECK_EQ(test_wait(pid), 128 + SIGBUS);
+	CHILD(pid, {
+		test_take(test_ledger(test_path("chain-default"), 1000), 600);
+		raise(SIGBUS);
+	});
+	CHECK_EQ(test_wait(pid), 128 + SIGBUS);
+}
+
+TEST(every_byte_of_the_file_may_turn_to_nonsense_while_mapped)
+{
+	const char *path = test_path("nonsense");
+	struct ledger *l = test_ledger(path, 1000);
+	char *nonsense = malloc(sizeof(struct region));
+	int fd = open(path, O_RDWR);
+
+	for (int seed = 0; seed < 20; seed++) {
+		for (size_t i = 0; i < sizeof(struct region); i++)
+			nonsense[i] = (char)((i + 1) * 2654435761u * (unsigned)(seed + 1) >> 11);
+		test_take(l, 100);
+		fd = open(path, O_RDWR);
+		MUST(pwrite(fd, nonsense, sizeof(struct region), 0) == sizeof(struct region));
+		close(fd);
+		ledger_used(l, 0, LEDGER_REQUESTED);
+		ledger_free(l, 0, LEDGER_REQUESTED);
+		CHECK(test_take(l, 2000) != LEDGER_GRANTED);
+		test_give(l, 100);
+		ledger_close(l);
+		l = test_ledger(path, 1000);
+		check_enforces(l);
+	}
+	free(nonsense);
+	ledger_close(l);
+}
+
+int main(int count, char **argument)
+{
+	return count == 3 ? program_with_handler(argument[1], argument[2]) : test_main();
+}
