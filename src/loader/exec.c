@@ -68,8 +68,8 @@ static long fail(const struct call *call, int error)
  */
 static long enter_mended(const struct call *call, const struct exec_plan *plan)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 
 	exec_plan_fill(plan, entries, texts);
 	return call->enter(call, entries);
@@ -161,7 +161,7 @@ static int fail_too_long(void)
 static int run_list(enum exec_function function, const char *path, const char *first, unsigned count,
 		    va_list *list, bool is_listed)
 {
-	const char *arguments[count + 1];
+	const char **arguments = __builtin_alloca((count + 1) * sizeof *arguments);
 
 	arguments_take(arguments, first, list);
 	return run_execve(function, path, arguments,

@@ -190,8 +190,8 @@ static size_t quoted_size(const char *s)
 
 size_t exec_plan_command_size(const struct exec_plan *plan, const char *command)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 	size_t size = sizeof EXEC_SHELL + quoted_size(command);
 
 	exec_plan_fill(plan, entries, texts);
@@ -204,8 +204,8 @@ size_t exec_plan_command_size(const struct exec_plan *plan, const char *command)
 
 void exec_plan_command(const struct exec_plan *plan, const char *command, char *buffer, size_t size)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 	struct text text = {buffer, size, 0};
 
 	exec_plan_fill(plan, entries, texts);
