@@ -60,3 +60,15 @@ int main(void)
     subprocess.run(["gcc", "-O2", "-o", program, source, BUILD / f"libamdhip64.so.{major}", f"-Wl,-rpath,{BUILD}"], check=True)
     done = subprocess.run([program], env=environment(72), capture_output=True, text=True, check=True, timeout=120)
     assert float(done.stdout) < 1000
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_threads_that_take_and_give_of_every_kind_do_not_race_in_the_standin(sanitizer, tmp_path):
+    sources = [s for s in sorted((TOP / "softgpu/hip").glob("*.c")) if s.name not in ("genmap.c", "oracle.c")]
+    program = tmp_path / "threads"
+    subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-w", f"-fsanitize={sanitizer}", "-DRELEASE=64", "-o", program,
+                    TOP / "test/test_standin_threads.c", *sources, "-ldl", "-pthread"], check=True)
+    done = subprocess.run(["setarch", "-R", program], env=environment(64), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 passed, 0 failed\n" and "Sanitizer" not in done.stderr
