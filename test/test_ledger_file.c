@@ -244,4 +244,19 @@ TEST(a_process_without_a_free_descriptor_is_limited_on_its_own)
 	});
 }
 
+/* A known hole: docs/failure-policy.md. */
+TEST(both_names_deleted_split_the_pod)
+{
+	IN_OWN_ROOT({
+		struct ledger *a = test_ledger("/tmp/region", 1000);
+		struct ledger *b = test_ledger("/tmp/region", 1000);
+
+		test_take(a, 600);
+		MUST(unlink("/tmp/region") == 0 && unlink("/tmp/.region.region") == 0);
+		CHECK_EQ(test_take(b, 1000), LEDGER_GRANTED);
+		CHECK_EQ(test_take(a, 401), LEDGER_OVER_LIMIT);
+		CHECK_EQ(test_take(a, 400), LEDGER_GRANTED);
+	});
+}
+
 TEST_MAIN()

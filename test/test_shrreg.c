@@ -334,6 +334,29 @@ TEST(a_program_that_handles_SIGBUS_still_gets_its_own)
 	CHECK_EQ(test_wait(pid), 0);
 }
 
+static void exit_handler(int signal)
+{
+	(void)signal;
+	_exit(42);
+}
+
+/* A known hole: docs/failure-policy.md. */
+TEST(a_program_that_replaces_our_handler_gets_the_fault_of_a_cut_region)
+{
+	const char *path = test_path("replaced-handler");
+	pid_t pid;
+
+	CHILD(pid, {
+		struct ledger *l = test_ledger(path, 1000);
+
+		ledger_open(l);
+		signal(SIGBUS, exit_handler);
+		MUST(truncate(path, 0) == 0);
+		test_take(l, 1);
+	});
+	CHECK_EQ(test_wait(pid), 42);
+}
+
 TEST(a_program_that_does_not_handle_SIGBUS_still_dies_of_its_own)
 {
 	pid_t pid;
