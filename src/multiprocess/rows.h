@@ -31,12 +31,13 @@ static inline int64_t rows_limit(uint64_t limit)
 	return limit < ROWS_LIMIT_MAX ? (int64_t)limit : (int64_t)ROWS_LIMIT_MAX;
 }
 
-/* A row that no right program could have written counts as nothing: it must not lend others its nonsense. */
+/* A row that no right program could have written counts as nothing: neither may it lend others its nonsense, nor may
+ * the sum of all rows leave 63 bits. */
 static inline int64_t row_net(uint64_t plus, uint64_t minus)
 {
-	int64_t net = (int64_t)(plus - minus);
+	uint64_t net = plus - minus;
 
-	return net > 0 ? net : 0;
+	return net <= ROWS_LIMIT_MAX ? (int64_t)net : 0;
 }
 
 /* Announced and not gone of one row. `gone` first: what an earlier-read gone holds is in a later-read asked. */
@@ -152,9 +153,9 @@ static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
  * Nothing of the request is announced, and no row of the dead counts (or none was found just before). */
 static inline enum ledger_outcome rows_refusal(const struct rows *b, uint64_t n)
 {
-	if (b->limit != ROWS_NO_LIMIT && rows_lower(b) + (int64_t)n > b->limit)
+	if (b->limit != ROWS_NO_LIMIT && rows_lower(b) > b->limit - (int64_t)n)
 		return LEDGER_OVER_LIMIT;
-	if (row_committed(b->mine) + (int64_t)n > b->own_bound && b->own_bound != ROWS_NO_LIMIT)
+	if (b->own_bound != ROWS_NO_LIMIT && row_committed(b->mine) > b->own_bound - (int64_t)n)
 		return LEDGER_OVER_OWN;
 	return LEDGER_GRANTED;
 }
