@@ -7,7 +7,7 @@
 
 #include "hip.h"
 
-enum { NODE_HOST = 3, NODE_EMPTY = 5 };
+enum { NODE_HOST = 3, NODE_EMPTY = 5 }; /* in 5.2.3 each is one more, as is that of a child graph */
 enum { AUTO_FREE_ON_LAUNCH = 1 };
 
 /* Shared by a graph, its clones and its executables. */
@@ -484,7 +484,7 @@ HIP_API hipError_t hipGraphNodeGetType(hipGraphNode_t handle, int *type)
 	node = node_of(handle);
 	if (!node || !type)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	*type = node->type;
+	*type = node->type + (hip_release == 52);
 	return HIP_LEAVE(hipSuccess);
 }
 
