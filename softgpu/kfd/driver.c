@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 #define FIRST_GPU_ID 0x1001
-#define DOORBELL_BYTES ((off_t)MAX_CARDS << 33) /* the card's number is in bits 33 and up of a doorbell offset */
+#define DOORBELL_BYTES                                                                                       \
+	((off_t)MAX_CARDS << 33) /* the card's number is in bits 33 and up of a doorbell offset */
 #define MEMORY_BYTES ((off_t)1 << 55)
 
 enum { MAX_FOREIGN = 64 };
 
-static struct driver self = { .memory_fd = -1, .kfd_fd = -1, .process = -1 };
+static struct driver self = {.memory_fd = -1, .kfd_fd = -1, .process = -1};
 static atomic_bool connected;
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static struct stat memory_stat, kfd_stat;
@@ -168,7 +169,8 @@ static void connect_driver(void)
 	    fstat(self.memory_fd, &memory_stat))
 		die("kfdemu: device files");
 	topology_write(self.state);
-	log_line("CONNECT cards=%d gfx=%ld vram0=%lu", self.cards, settings()->gfx, self.state->card[0].capacity);
+	log_line("CONNECT cards=%d gfx=%ld vram0=%lu", self.cards, settings()->gfx,
+		 self.state->card[0].capacity);
 }
 
 const struct driver *driver(void)

@@ -1,7 +1,7 @@
 """The emulated driver alone, by a client that speaks to it without ROCm."""
 
 import os
-import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -421,3 +421,9 @@ def test_a_missing_release_is_a_clear_error_and_leaves_nothing_behind(tmp_path):
                             env={**os.environ, "SOFTGPU_ROCM_MIRROR": f"file://{empty}"})
     assert failed.returncode == 1 and "ROCm 6.4" in failed.stderr
     assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_the_readme_names_every_setting():
+    readme, table = (KFD / "README.md").read_text(), (KFD / "settings.def").read_text()
+    names = re.findall(r'^SETTING\(\w+, "(\w+)"', table, re.M)
+    assert len(names) > 10 and [name for name in names if f"| `{name}` |" not in readme] == []
