@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import KFD, MIB, answer, finish, line
+from conftest import HERE, KFD, MIB, answer, finish, line
 
 
 def test_a_vram_allocation_is_charged_to_its_process_and_kind_in_whole_pages(run):
@@ -427,3 +427,11 @@ def test_the_readme_names_every_setting():
     readme, table = (KFD / "README.md").read_text(), (KFD / "settings.def").read_text()
     names = re.findall(r'^SETTING\(\w+, "(\w+)"', table, re.M)
     assert len(names) > 10 and [name for name in names if f"| `{name}` |" not in readme] == []
+
+
+def test_the_next_owner_of_a_dead_processs_lock_finds_sums_that_agree(tmp_path):
+    program = tmp_path / "state_death"
+    subprocess.run(["gcc", "-std=gnu11", "-g", "-fsanitize=address,undefined", HERE / "state_death.c", "-o", program],
+                   check=True)
+    done = subprocess.run([program, tmp_path / "oracle"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
