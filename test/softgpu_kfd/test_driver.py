@@ -435,3 +435,21 @@ def test_the_next_owner_of_a_dead_processs_lock_finds_sums_that_agree(tmp_path):
                    check=True)
     done = subprocess.run([program, tmp_path / "oracle"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
+
+
+def test_a_forked_daemon_that_closes_every_descriptor_still_joins_the_card(run):
+    client = run.client("""
+        kfd = Kfd()
+        kfd.allocate(8 * MIB)
+        if not os.fork():
+            os.closerange(3, 4096)
+            own = Kfd()
+            own.allocate(2 * MIB)
+            say(os.getpid())
+            wait_for_line()
+            os._exit(0)
+        os.wait()
+        """)
+    daemon = int(line(client))
+    assert run.kinds(daemon) == {"user": 2 * MIB}
+    assert run.used() == 10 * MIB
