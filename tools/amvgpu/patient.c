@@ -14,6 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doctor.h"
@@ -210,24 +211,30 @@ static bool is_still_us(int pid)
 	return n > 0 && m == n && !memcmp(ours, its, (size_t)n);
 }
 
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static int watch_untraced(struct doctor *d, int first, bool is_probe, double seconds)
 {
-	int status, rounds = 0;
-	double passed = 0;
+	double end = now_s() + seconds;
+	int status = 0, rounds = 0;
 
 	for (;;) {
 		pid_t pid = waitpid(first, &status, WNOHANG);
 
 		if (pid == first || (pid < 0 && errno != EINTR))
-			break;
+			return status;
 		if (is_probe || !is_still_us(first))
 			look_at(d, first, is_probe);
 		usleep(LOOK_EVERY_US);
-		passed += LOOK_EVERY_US / 1e6;
-		if (seconds && passed > seconds + rounds)
+		if (seconds > 0 && now_s() > end + rounds)
 			kill(-first, rounds++ ? SIGKILL : SIGTERM);
 	}
-	return status;
 }
 
 /* The child waits for a byte, so that it is traced from its first instruction on. */
