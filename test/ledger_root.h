@@ -40,6 +40,17 @@ static inline void test_make_read_only(const char *path)
 	MUST(mount(NULL, path, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
 }
 
+/* A region on overlayfs, where the image of a container has its /tmp. In test_own_root() only. */
+static inline const char *test_overlay_path(void)
+{
+	if (mkdir("/tmp/lower", 0777) == 0)
+		MUST(mkdir("/tmp/upper", 0777) == 0 && mkdir("/tmp/work", 0777) == 0 && mkdir("/tmp/merged", 01777) == 0 &&
+		     mount("overlay", "/tmp/merged", "overlay", 0,
+			   "lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work") == 0);
+	MUST(chmod("/tmp/merged", 01777) == 0);
+	return "/tmp/merged/region";
+}
+
 /* In a child: the checks of the block fail the parent's test. */
 #define IN_OWN_ROOT(...)                                                                                               \
 	do {                                                                                                           \

@@ -80,10 +80,7 @@ TEST(they_do_so_too_on_an_overlay_file_system)
 	IN_OWN_ROOT({
 		uint64_t used;
 
-		MUST(mkdir("/tmp/l", 0777) == 0 && mkdir("/tmp/u", 0777) == 0 && mkdir("/tmp/w", 0777) == 0 &&
-		     mkdir("/tmp/m", 0777) == 0 &&
-		     mount("overlay", "/tmp/m", "overlay", 0, "lowerdir=/tmp/l,upperdir=/tmp/u,workdir=/tmp/w") == 0);
-		CHECK(start_many("/tmp/m/region", &used) >= 0);
+		CHECK(start_many(test_overlay_path(), &used) >= 0);
 		CHECK_EQ(used, STARTERS);
 	});
 }

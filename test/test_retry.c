@@ -15,8 +15,6 @@ static pid_t holder(const char *path, uint64_t limit, uint64_t n)
 		pause();
 	});
 	test_gate_pass(&holds);
-	close(holds.fd[0]);
-	close(holds.fd[1]);
 	return pid;
 }
 

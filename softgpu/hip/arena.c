@@ -17,18 +17,19 @@ enum {
 #define ARENA_BYTES ((size_t)8 << 40)
 #define ARENA_CHUNKS (ARENA_BYTES >> CHUNK_SHIFT)
 
-/* A chunk of small blocks, a large block, or a run of free chunks. The first and last chunk of a free run name it, every chunk
- * of the others does. */
+/* A chunk of small blocks, a large block, or a run of free chunks. The first and last chunk of a free run
+ * name it, every chunk of the others does. */
 struct span {
 	size_t first, chunks;
-	int class;           /* -1: large or free */
+	int class; /* -1: large or free */
 	bool free;
 	struct span *next, *previous; /* among the free ones, or among the slabs */
 	unsigned count;
 	struct block blocks[];
 };
 
-struct class {
+struct class
+{
 	pthread_mutex_t lock; /* protects the list of free blocks and the list of slabs */
 	struct block *free;
 	struct span *slabs;
@@ -43,8 +44,9 @@ static char *arena_base;
 static void *arena_mapping;
 static _Atomic(struct span *) *arena_spans; /* by chunk */
 static struct class arena_classes[CLASSES];
-static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* runs of chunks; nests inside a class's lock */
-static size_t arena_top;                                       /* chunks never used begin here */
+static pthread_mutex_t arena_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* runs of chunks; nests inside a class's lock */
+static size_t arena_top;       /* chunks never used begin here */
 static size_t arena_chunks;
 static struct span *arena_free_runs;
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
@@ -75,7 +77,8 @@ static void cache_end(void *data)
 
 static void *reserve(size_t bytes)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at =
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return at == MAP_FAILED ? NULL : at;
 }
@@ -105,7 +108,8 @@ static void arena_init_once(void)
 	arena_init();
 }
 
-/* Unloaded: a thread that ends later must not come here. What the program did not free stays held, as the driver would keep it. */
+/* Unloaded: a thread that ends later must not come here. What the program did not free stays held, as the
+ * driver would keep it. */
 __attribute__((destructor)) static void arena_unload(void)
 {
 	if (arena_base)

@@ -1,8 +1,9 @@
 /* The memory itself: real, readable and writable host memory, but only addresses until it is touched.
  *
- * One reservation of addresses is cut into chunks of 2 MiB. Blocks up to 1 MiB come from a chunk of their size class
- * (powers of two from 4 KiB), larger ones are runs of chunks. A table tells for any address, in constant time, which block
- * it lies in, so that an interior pointer finds its block. Blocks of a class are handed out from a cache of the calling thread.
+ * One reservation of addresses is cut into chunks of 2 MiB. Blocks up to 1 MiB come from a chunk of their
+ * size class (powers of two from 4 KiB), larger ones are runs of chunks. A table tells for any address, in
+ * constant time, which block it lies in, so that an interior pointer finds its block. Blocks of a class are
+ * handed out from a cache of the calling thread.
  */
 #ifndef SOFTGPU_ARENA_H
 #define SOFTGPU_ARENA_H

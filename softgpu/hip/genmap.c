@@ -1,5 +1,5 @@
-/* Prints the version script of a stand-in library: `genmap 57|64|72` of libamdhip64, `genmap hsa` of libhsa-runtime64.
- * The exports and their versions come from the tables and from nowhere else.
+/* Prints the version script of a stand-in library: `genmap 57|64|72` of libamdhip64, `genmap hsa` of
+ * libhsa-runtime64. The exports and their versions come from the tables and from nowhere else.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@ static const struct row {
 	const char *name, *node;
 	int since, until;
 } rows[] = {
-#define ALLOC(name, node, since, ...) { #name, #node, since, 99 },
-#define FREE(name, node, since, ...) { #name, #node, since, 99 },
-#define HAND(name, node, since, ...) { #name, #node, since, 99 },
-#define PASS(name, node, since, ...) { #name, #node, since, 99 },
-#define EXTRA(name, node, since, until) { #name, #node, since, until },
-#define STUB(name, node, since, until) { #name, #node, since, until },
+#define ALLOC(name, node, since, ...) {#name, #node, since, 99},
+#define FREE(name, node, since, ...) {#name, #node, since, 99},
+#define HAND(name, node, since, ...) {#name, #node, since, 99},
+#define PASS(name, node, since, ...) {#name, #node, since, 99},
+#define EXTRA(name, node, since, until) {#name, #node, since, until},
+#define STUB(name, node, since, until) {#name, #node, since, until},
 #include "../../src/hip/hip_api.def"
 #include "standin_extra.def"
 };
@@ -24,9 +24,9 @@ static const struct node {
 	const char *name;
 	int since;
 } nodes[] = {
-	{ "hip_4.2", 52 }, { "hip_4.3", 52 }, { "hip_4.4", 52 }, { "hip_4.5", 52 }, { "hip_5.0", 52 }, { "hip_5.1", 52 },
-	{ "hip_5.2", 52 }, { "hip_5.3", 57 }, { "hip_5.5", 57 }, { "hip_5.6", 57 }, { "hip_6.0", 64 }, { "hip_6.1", 64 },
-	{ "hip_6.2", 64 }, { "hip_6.4", 64 }, { "hip_6.5", 72 }, { "hip_7.1", 72 }, { "hip_7.2", 72 },
+    {"hip_4.2", 52}, {"hip_4.3", 52}, {"hip_4.4", 52}, {"hip_4.5", 52}, {"hip_5.0", 52}, {"hip_5.1", 52},
+    {"hip_5.2", 52}, {"hip_5.3", 57}, {"hip_5.5", 57}, {"hip_5.6", 57}, {"hip_6.0", 64}, {"hip_6.1", 64},
+    {"hip_6.2", 64}, {"hip_6.4", 64}, {"hip_6.5", 72}, {"hip_7.1", 72}, {"hip_7.2", 72},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array[0]))
@@ -40,7 +40,8 @@ static void print_hip(int release)
 			continue;
 		printf("%s {\nglobal:\n", nodes[n].name);
 		for (size_t i = 0; i < COUNT(rows); i++)
-			if (!strcmp(rows[i].node, nodes[n].name) && rows[i].since <= release && rows[i].until >= release)
+			if (!strcmp(rows[i].node, nodes[n].name) && rows[i].since <= release &&
+			    rows[i].until >= release)
 				printf("\t%s;\n", rows[i].name);
 		printf(before ? "} %s;\n" : "local:\n\t*;\n};\n", before);
 		before = nodes[n].name;

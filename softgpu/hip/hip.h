@@ -1,7 +1,9 @@
-/* Inside of the stand-in libamdhip64. Built three times, with RELEASE 57, 64 and 72, for the SONAMEs .so.5, .so.6, .so.7.
+/* Inside of the stand-in libamdhip64. Built three times, with RELEASE 57, 64 and 72, for the SONAMEs .so.5,
+ * .so.6, .so.7.
  *
- * Every exported function is HIP_ENTER(name) ... return HIP_LEAVE(result). Where a real release calls one of its own exports
- * through the PLT, so does this one, and only there: everything else is shared by hidden functions.
+ * Every exported function is HIP_ENTER(name) ... return HIP_LEAVE(result). Where a real release calls one of
+ * its own exports through the PLT, so does this one, and only there: everything else is shared by hidden
+ * functions.
  */
 #ifndef SOFTGPU_HIP_H
 #define SOFTGPU_HIP_H
@@ -94,7 +96,8 @@ extern struct device hip_devices[SOFTGPU_DEVICES_MAX];
 extern int hip_device_count;
 extern hsa_agent_t hip_host_agent;
 extern hsa_amd_memory_pool_t hip_host_memory;
-extern pthread_mutex_t hip_lock; /* lists of streams, graphs and handles; not held over calls into HSA's memory */
+extern pthread_mutex_t
+    hip_lock; /* lists of streams, graphs and handles; not held over calls into HSA's memory */
 extern _Atomic bool hip_is_ready;
 extern bool hip_has_failures;
 extern const char hip_self; /* its address marks blocks as this copy's */
@@ -122,11 +125,11 @@ static inline hipError_t hip_leave(hipError_t error)
 	return error;
 }
 
-#define HIP_ENTER(name)                                                                                                \
-	do {                                                                                                           \
-		hipError_t hip_error_ = hip_enter(FN_##name);                                                          \
-		if (__builtin_expect(hip_error_, 0))                                                                   \
-			return hip_leave(hip_error_);                                                                  \
+#define HIP_ENTER(name)                                                                                      \
+	do {                                                                                                 \
+		hipError_t hip_error_ = hip_enter(FN_##name);                                                \
+		if (__builtin_expect(hip_error_, 0))                                                         \
+			return hip_leave(hip_error_);                                                        \
 	} while (0)
 #define HIP_LEAVE(error) hip_leave(error)
 
@@ -136,7 +139,15 @@ static inline struct device *hip_device_here(void)
 }
 
 /* hip_handle.c: which opaque pointers are alive, by kind. */
-enum handle_kind { HANDLE_STREAM = 1, HANDLE_ARRAY, HANDLE_POOL, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MEMORY };
+enum handle_kind {
+	HANDLE_STREAM = 1,
+	HANDLE_ARRAY,
+	HANDLE_POOL,
+	HANDLE_GRAPH,
+	HANDLE_EXEC,
+	HANDLE_NODE,
+	HANDLE_MEMORY
+};
 void handle_add(const void *handle, enum handle_kind kind);
 bool handle_is(const void *handle, enum handle_kind kind);
 bool handle_remove(const void *handle, enum handle_kind kind); /* false if it was not there */

@@ -1,4 +1,5 @@
-/* Arrays: images in device memory. When that is full they are put into host memory, silently, as in every real release. */
+/* Arrays: images in device memory. When that is full they are put into host memory, silently, as in every
+ * real release. */
 #include <stdlib.h>
 
 #include "hip.h"
@@ -52,7 +53,8 @@ static size_t format_bytes(int format)
 }
 
 /* A NULL is refused without a trace in the last error. */
-static hipError_t from_channels(hipArray_t *array, const hipChannelFormatDesc *desc, size_t width, size_t height, size_t depth)
+static hipError_t from_channels(hipArray_t *array, const hipChannelFormatDesc *desc, size_t width,
+				size_t height, size_t depth)
 {
 	size_t bytes = (size_t)(desc->x + desc->y + desc->z + desc->w) / 8;
 
@@ -61,8 +63,8 @@ static hipError_t from_channels(hipArray_t *array, const hipChannelFormatDesc *d
 	return array_new(array, bytes * texels(width, height, depth));
 }
 
-HIP_API hipError_t hipMallocArray(hipArray_t *array, const hipChannelFormatDesc *desc, size_t width, size_t height,
-				  unsigned flags)
+HIP_API hipError_t hipMallocArray(hipArray_t *array, const hipChannelFormatDesc *desc, size_t width,
+				  size_t height, unsigned flags)
 {
 	HIP_ENTER(hipMallocArray);
 	(void)flags;
@@ -71,7 +73,8 @@ HIP_API hipError_t hipMallocArray(hipArray_t *array, const hipChannelFormatDesc 
 	return HIP_LEAVE(from_channels(array, desc, width, height, 0));
 }
 
-HIP_API hipError_t hipMalloc3DArray(hipArray_t *array, const hipChannelFormatDesc *desc, hipExtent extent, unsigned flags)
+HIP_API hipError_t hipMalloc3DArray(hipArray_t *array, const hipChannelFormatDesc *desc, hipExtent extent,
+				    unsigned flags)
 {
 	HIP_ENTER(hipMalloc3DArray);
 	(void)flags;
@@ -102,19 +105,21 @@ HIP_API hipError_t hipArray3DCreate(hipArray_t *array, const HIP_ARRAY3D_DESCRIP
 	HIP_ENTER(hipArray3DCreate);
 	if (!array || !d)
 		return hipErrorInvalidValue;
-	return HIP_LEAVE(from_format(array, d->Format, d->NumChannels, texels(d->Width, d->Height, d->Depth)));
+	return HIP_LEAVE(
+	    from_format(array, d->Format, d->NumChannels, texels(d->Width, d->Height, d->Depth)));
 }
 
 /* Linux has none of these. */
-HIP_API hipError_t hipMallocMipmappedArray(hipMipmappedArray_t *array, const hipChannelFormatDesc *desc, hipExtent extent,
-					   unsigned levels, unsigned flags)
+HIP_API hipError_t hipMallocMipmappedArray(hipMipmappedArray_t *array, const hipChannelFormatDesc *desc,
+					   hipExtent extent, unsigned levels, unsigned flags)
 {
 	HIP_ENTER(hipMallocMipmappedArray);
 	(void)array, (void)desc, (void)extent, (void)levels, (void)flags;
 	return HIP_LEAVE(hipErrorNotSupported);
 }
 
-HIP_API hipError_t hipMipmappedArrayCreate(hipMipmappedArray_t *array, HIP_ARRAY3D_DESCRIPTOR *desc, unsigned levels)
+HIP_API hipError_t hipMipmappedArrayCreate(hipMipmappedArray_t *array, HIP_ARRAY3D_DESCRIPTOR *desc,
+					   unsigned levels)
 {
 	HIP_ENTER(hipMipmappedArrayCreate);
 	(void)array, (void)desc, (void)levels;

@@ -32,30 +32,32 @@ HIP_API hipError_t hipMemcpy(void *to, const void *from, size_t size, hipMemcpyK
 	return HIP_LEAVE(copy_on(to, from, size, NULL));
 }
 
-HIP_API hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream)
+HIP_API hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpyKind kind,
+				  hipStream_t stream)
 {
 	HIP_ENTER(hipMemcpyAsync);
 	(void)kind;
 	return HIP_LEAVE(copy_on(to, from, size, stream));
 }
 
-HIP_API hipError_t hipMemcpyWithStream(void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream)
+HIP_API hipError_t hipMemcpyWithStream(void *to, const void *from, size_t size, hipMemcpyKind kind,
+				       hipStream_t stream)
 {
 	HIP_ENTER(hipMemcpyWithStream);
 	(void)kind;
 	return HIP_LEAVE(copy_on(to, from, size, stream));
 }
 
-#define COPY(name, to_type, from_type)                                                                                 \
-	HIP_API hipError_t name(to_type to, from_type from, size_t size)                                               \
-	{                                                                                                              \
-		HIP_ENTER(name);                                                                                       \
-		return HIP_LEAVE(copy_on(to, from, size, NULL));                                                       \
-	}                                                                                                              \
-	HIP_API hipError_t name##Async(to_type to, from_type from, size_t size, hipStream_t stream)                    \
-	{                                                                                                              \
-		HIP_ENTER(name##Async);                                                                                \
-		return HIP_LEAVE(copy_on(to, from, size, stream));                                                     \
+#define COPY(name, to_type, from_type)                                                                       \
+	HIP_API hipError_t name(to_type to, from_type from, size_t size)                                     \
+	{                                                                                                    \
+		HIP_ENTER(name);                                                                             \
+		return HIP_LEAVE(copy_on(to, from, size, NULL));                                             \
+	}                                                                                                    \
+	HIP_API hipError_t name##Async(to_type to, from_type from, size_t size, hipStream_t stream)          \
+	{                                                                                                    \
+		HIP_ENTER(name##Async);                                                                      \
+		return HIP_LEAVE(copy_on(to, from, size, stream));                                           \
 	}
 COPY(hipMemcpyHtoD, hipDeviceptr_t, void *)
 COPY(hipMemcpyDtoH, void *, hipDeviceptr_t)
@@ -76,7 +78,8 @@ HIP_API hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from,
 	return HIP_LEAVE(copy_on(to, from, size, stream));
 }
 
-static hipError_t copy_rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height)
+static hipError_t copy_rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width,
+			    size_t height)
 {
 	if (!to || !from || width > to_pitch || width > from_pitch)
 		return width && height ? hipErrorInvalidValue : hipSuccess;
@@ -85,16 +88,16 @@ static hipError_t copy_rows(char *to, size_t to_pitch, const char *from, size_t 
 	return hipSuccess;
 }
 
-HIP_API hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-			       hipMemcpyKind kind)
+HIP_API hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+			       size_t height, hipMemcpyKind kind)
 {
 	HIP_ENTER(hipMemcpy2D);
 	(void)kind;
 	return HIP_LEAVE(copy_rows(to, to_pitch, from, from_pitch, width, height));
 }
 
-HIP_API hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-				    size_t height, hipMemcpyKind kind, hipStream_t stream)
+HIP_API hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+				    size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream)
 {
 	HIP_ENTER(hipMemcpy2DAsync);
 	(void)kind;

@@ -162,8 +162,8 @@ HIP_API hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_
 struct layout {
 	size_t bytes, total, shared, constant, bus, slot, domain, arch, processors;
 };
-static const struct layout layout_r0000 = { 792, 256, 264, 320, 368, 372, 364, 396, 336 };
-static const struct layout layout_r0600 = { 1472, 288, 296, 352, 584, 588, 592, 1160, 388 };
+static const struct layout layout_r0000 = {792, 256, 264, 320, 368, 372, 364, 396, 336};
+static const struct layout layout_r0600 = {1472, 288, 296, 352, 584, 588, 592, 1160, 388};
 
 static void put_number(char *prop, size_t at, int value)
 {
@@ -308,7 +308,10 @@ HIP_API hipError_t hipDriverGetVersion(int *version)
 	HIP_ENTER(hipDriverGetVersion);
 	if (!version)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	*version = hip_release == 52 ? 50221153 : hip_release == 57 ? 50731921 : hip_release == 64 ? 60443484 : 70253211;
+	*version = hip_release == 52   ? 50221153
+		   : hip_release == 57 ? 50731921
+		   : hip_release == 64 ? 60443484
+				       : 70253211;
 	return HIP_LEAVE(hipSuccess);
 }
 
@@ -317,7 +320,10 @@ HIP_API hipError_t hipRuntimeGetVersion(int *version)
 	HIP_ENTER(hipRuntimeGetVersion);
 	if (!version)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	*version = hip_release == 52 ? 50221153 : hip_release == 57 ? 50731921 : hip_release == 64 ? 60443484 : 70253211;
+	*version = hip_release == 52   ? 50221153
+		   : hip_release == 57 ? 50731921
+		   : hip_release == 64 ? 60443484
+				       : 70253211;
 	return HIP_LEAVE(hipSuccess);
 }
 

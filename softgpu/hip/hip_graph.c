@@ -1,6 +1,6 @@
-/* Graphs, as far as they hold memory: an alloc node has addresses from its creation (on 5.7 memory too), and memory from the launch that
- * executes it until a free node or hipFree. What is freed stays with the device's graph pool until hipDeviceGraphMemTrim,
- * and from 6.x until the next synchronisation.
+/* Graphs, as far as they hold memory: an alloc node has addresses from its creation (on 5.7 memory too), and
+ * memory from the launch that executes it until a free node or hipFree. What is freed stays with the device's
+ * graph pool until hipDeviceGraphMemTrim, and from 6.x until the next synchronisation.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,7 @@ static void memory_unback_locked(struct graph_memory *memory)
 
 	if (!kept)
 		abort();
-	*kept = (struct kept){ memory->size, memory->backing, pool->kept };
+	*kept = (struct kept){memory->size, memory->backing, pool->kept};
 	pool->kept = kept;
 	pool->used -= memory->size;
 	memory->backing.handle = 0;
@@ -344,31 +344,32 @@ static hipError_t add_free(hipGraphNode_t *node, hipGraph_t graph, void *address
 	return hipSuccess;
 }
 
-HIP_API hipError_t hipGraphAddMemAllocNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count,
-					   hipMemAllocNodeParams *params)
+HIP_API hipError_t hipGraphAddMemAllocNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
+					   size_t count, hipMemAllocNodeParams *params)
 {
 	HIP_ENTER(hipGraphAddMemAllocNode);
 	(void)from, (void)count;
 	return HIP_LEAVE(add_alloc(node, graph, params));
 }
 
-HIP_API hipError_t hipGraphAddMemFreeNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count,
-					  void *address)
+HIP_API hipError_t hipGraphAddMemFreeNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
+					  size_t count, void *address)
 {
 	HIP_ENTER(hipGraphAddMemFreeNode);
 	(void)from, (void)count;
 	return HIP_LEAVE(add_free(node, graph, address));
 }
 
-HIP_API hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
-					     size_t count, hipDeviceptr_t address)
+HIP_API hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t *node, hipGraph_t graph,
+					     const hipGraphNode_t *from, size_t count, hipDeviceptr_t address)
 {
 	HIP_ENTER(hipDrvGraphAddMemFreeNode);
 	(void)from, (void)count;
 	return HIP_LEAVE(add_free(node, graph, address));
 }
 
-/* The parameters are a union behind a type: of these two types we know the layout, any other node does nothing. */
+/* The parameters are a union behind a type: of these two types we know the layout, any other node does
+ * nothing. */
 struct node_params {
 	int type;
 	int reserved[3];
@@ -378,8 +379,8 @@ struct node_params {
 	};
 };
 
-HIP_API hipError_t hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count,
-				   struct node_params *params)
+HIP_API hipError_t hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
+				   size_t count, struct node_params *params)
 {
 	HIP_ENTER(hipGraphAddNode);
 	(void)from, (void)count;
@@ -393,7 +394,8 @@ HIP_API hipError_t hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const
 	return HIP_LEAVE(hipSuccess);
 }
 
-HIP_API hipError_t hipGraphAddEmptyNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count)
+HIP_API hipError_t hipGraphAddEmptyNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
+					size_t count)
 {
 	HIP_ENTER(hipGraphAddEmptyNode);
 	(void)from, (void)count;
@@ -408,8 +410,8 @@ struct host_params {
 	void *data;
 };
 
-HIP_API hipError_t hipGraphAddHostNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count,
-				       const struct host_params *params)
+HIP_API hipError_t hipGraphAddHostNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from,
+				       size_t count, const struct host_params *params)
 {
 	struct node *added;
 
@@ -424,8 +426,8 @@ HIP_API hipError_t hipGraphAddHostNode(hipGraphNode_t *node, hipGraph_t graph, c
 	return HIP_LEAVE(hipSuccess);
 }
 
-HIP_API hipError_t hipGraphAddChildGraphNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *from, size_t count,
-					     hipGraph_t child)
+HIP_API hipError_t hipGraphAddChildGraphNode(hipGraphNode_t *node, hipGraph_t graph,
+					     const hipGraphNode_t *from, size_t count, hipGraph_t child)
 {
 	struct node *added;
 
@@ -526,20 +528,23 @@ static hipError_t instantiate(hipGraphExec_t *handle, hipGraph_t graph, unsigned
 	return hipSuccess;
 }
 
-HIP_API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *node, char *log, size_t size)
+HIP_API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *node,
+				       char *log, size_t size)
 {
 	HIP_ENTER(hipGraphInstantiate);
 	(void)node, (void)log, (void)size;
 	return HIP_LEAVE(instantiate(exec, graph, 0));
 }
 
-HIP_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *exec, hipGraph_t graph, unsigned long long flags)
+HIP_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *exec, hipGraph_t graph,
+						unsigned long long flags)
 {
 	HIP_ENTER(hipGraphInstantiateWithFlags);
 	return HIP_LEAVE(instantiate(exec, graph, flags));
 }
 
-HIP_API hipError_t hipGraphInstantiateWithParams(hipGraphExec_t *exec, hipGraph_t graph, hipGraphInstantiateParams *params)
+HIP_API hipError_t hipGraphInstantiateWithParams(hipGraphExec_t *exec, hipGraph_t graph,
+						 hipGraphInstantiateParams *params)
 {
 	HIP_ENTER(hipGraphInstantiateWithParams);
 	if (!params)
@@ -579,7 +584,8 @@ static bool frees_locked(const struct ihipGraph *graph, const void *address)
 	return false;
 }
 
-/* Memory of the last launch that nobody freed stands in the way of the next. On 5.7 a node has its memory from the beginning. */
+/* Memory of the last launch that nobody freed stands in the way of the next. On 5.7 a node has its memory
+ * from the beginning. */
 static bool is_busy_locked(const struct ihipGraph *graph)
 {
 	for (size_t i = 0; i < graph->count; i++) {

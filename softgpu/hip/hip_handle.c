@@ -6,7 +6,7 @@
 static struct handle {
 	const void *handle;
 	enum handle_kind kind; /* 0 and a handle: removed */
-} *handles;
+} * handles;
 static size_t handle_slots, handle_used;
 static pthread_mutex_t handle_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,7 +52,7 @@ void handle_add(const void *handle, enum handle_kind kind)
 	h = handle_place(handle, kind);
 	if (!h->handle)
 		handle_used++;
-	*h = (struct handle){ handle, kind };
+	*h = (struct handle){handle, kind};
 	pthread_mutex_unlock(&handle_lock);
 }
 

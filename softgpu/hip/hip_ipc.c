@@ -1,5 +1,5 @@
-/* Memory of another process. An exported block becomes shared in place; whoever opens it maps the exporter's pages and is
- * charged nothing. */
+/* Memory of another process. An exported block becomes shared in place; whoever opens it maps the exporter's
+ * pages and is charged nothing. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,8 +61,10 @@ static struct exported *export_block(struct block *block)
 		return NULL;
 	exported->bytes = bytes;
 	exported->fd = memfd_create("softgpu-ipc", MFD_CLOEXEC);
-	if (exported->fd >= 0 && !ftruncate(exported->fd, bytes) && copy_touched(exported->fd, block->address, bytes) &&
-	    mmap(block->address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, exported->fd, 0) != MAP_FAILED)
+	if (exported->fd >= 0 && !ftruncate(exported->fd, bytes) &&
+	    copy_touched(exported->fd, block->address, bytes) &&
+	    mmap(block->address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, exported->fd, 0) !=
+		MAP_FAILED)
 		return exported;
 	if (exported->fd >= 0)
 		close(exported->fd);
@@ -72,7 +74,8 @@ static struct exported *export_block(struct block *block)
 
 static void make_private(char *address, size_t bytes)
 {
-	mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+	     -1, 0);
 }
 
 /* Those who opened it keep the pages, as with a buffer of the driver. */
@@ -125,7 +128,8 @@ static hipError_t attach(void **ptr, const hipIpcMemHandle_t *handle)
 	block = hip_softgpu->find(address);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle->pid, handle->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	mapped = fd >= 0 && mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	mapped = fd >= 0 &&
+		 mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 	if (fd >= 0)
 		close(fd);
 	if (!mapped) {

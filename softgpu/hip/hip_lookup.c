@@ -1,4 +1,5 @@
-/* hipGetProcAddress and hipGetDriverEntryPoint: dlsym on the library that "libamdhip64.so" names, as in reality. */
+/* hipGetProcAddress and hipGetDriverEntryPoint: dlsym on the library that "libamdhip64.so" names, as in
+ * reality. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static bool has_library(void)
 	return lookup("hipInit");
 }
 
-HIP_API hipError_t hipGetProcAddress(const char *name, void **function, int version, uint64_t flags, int *status)
+HIP_API hipError_t hipGetProcAddress(const char *name, void **function, int version, uint64_t flags,
+				     int *status)
 {
 	HIP_ENTER(hipGetProcAddress);
 	(void)flags;
@@ -64,7 +66,8 @@ static hipError_t entry_point(const char *name, void **function, bool per_thread
 	return *function ? hipSuccess : hipErrorInvalidValue;
 }
 
-HIP_API hipError_t hipGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *status)
+HIP_API hipError_t hipGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+					  int *status)
 {
 	enum { PER_THREAD = 2 };
 
@@ -72,7 +75,8 @@ HIP_API hipError_t hipGetDriverEntryPoint(const char *name, void **function, uns
 	return HIP_LEAVE(entry_point(name, function, flags == PER_THREAD, status));
 }
 
-HIP_API hipError_t hipGetDriverEntryPoint_spt(const char *name, void **function, unsigned long long flags, int *status)
+HIP_API hipError_t hipGetDriverEntryPoint_spt(const char *name, void **function, unsigned long long flags,
+					      int *status)
 {
 	HIP_ENTER(hipGetDriverEntryPoint_spt);
 	(void)flags;

@@ -15,7 +15,7 @@ struct block *hip_find(const void *address)
 /* What real releases do when memory ran out: a question to themselves, through the PLT. */
 void hip_query_memory(void)
 {
-	hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+	hipError_t hipMemGetInfo(size_t * free_bytes, size_t * total_bytes);
 	size_t free_bytes, total_bytes;
 
 	(void)hipMemGetInfo(&free_bytes, &total_bytes);
@@ -78,7 +78,8 @@ HIP_API hipError_t hipExtMallocWithFlags(void **ptr, size_t size, unsigned flags
 	enum { FINE = 1, SIGNAL = 2, UNCACHED = 3, CONTIGUOUS = 4 };
 
 	HIP_ENTER(hipExtMallocWithFlags);
-	if (flags > CONTIGUOUS || (flags == CONTIGUOUS && hip_release < 60) || (flags == UNCACHED && hip_release < 57))
+	if (flags > CONTIGUOUS || (flags == CONTIGUOUS && hip_release < 60) ||
+	    (flags == UNCACHED && hip_release < 57))
 		return HIP_LEAVE(hipErrorInvalidValue);
 	if (flags == SIGNAL)
 		return HIP_LEAVE(size == 8 ? take_linear(ptr, size, KIND_HOST) : hipErrorInvalidValue);
@@ -127,7 +128,8 @@ HIP_API hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_
 }
 
 /* 5.x goes through its own PLT. */
-HIP_API hipError_t hipMemAllocPitch(hipDeviceptr_t *ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
+HIP_API hipError_t hipMemAllocPitch(hipDeviceptr_t *ptr, size_t *pitch, size_t width, size_t height,
+				    unsigned element_bytes)
 {
 	HIP_ENTER(hipMemAllocPitch);
 	if (!width || !height || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
@@ -211,7 +213,8 @@ static hipError_t free_block(struct block *block)
 	return hsa_amd_memory_pool_free(block->address) ? hipErrorInvalidValue : hipSuccess;
 }
 
-/* Any address inside of a block frees the block, whatever kind of memory it is and whatever the current device. */
+/* Any address inside of a block frees the block, whatever kind of memory it is and whatever the current
+ * device. */
 hipError_t hip_free(void *address)
 {
 	struct block *block;

@@ -21,17 +21,19 @@ HIP_API void __hipUnregisterFatBinary(void **module)
 	free(module);
 }
 
-HIP_API void __hipRegisterFunction(void **module, const void *host_function, char *device_function, const char *name,
-				   unsigned limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *size)
+HIP_API void __hipRegisterFunction(void **module, const void *host_function, char *device_function,
+				   const char *name, unsigned limit, void *tid, void *bid, dim3 *block,
+				   dim3 *grid, int *size)
 {
-	(void)module, (void)host_function, (void)device_function, (void)name, (void)limit, (void)tid, (void)bid,
-		(void)block, (void)grid, (void)size;
+	(void)module, (void)host_function, (void)device_function, (void)name, (void)limit, (void)tid,
+	    (void)bid, (void)block, (void)grid, (void)size;
 }
 
-HIP_API void __hipRegisterVar(void **module, void *variable, char *host_name, char *name, int external, size_t size,
-			      int constant, int global)
+HIP_API void __hipRegisterVar(void **module, void *variable, char *host_name, char *name, int external,
+			      size_t size, int constant, int global)
 {
-	(void)module, (void)variable, (void)host_name, (void)name, (void)external, (void)size, (void)constant, (void)global;
+	(void)module, (void)variable, (void)host_name, (void)name, (void)external, (void)size, (void)constant,
+	    (void)global;
 }
 
 struct call {
@@ -44,7 +46,7 @@ static _Thread_local struct call pushed __attribute__((tls_model("initial-exec")
 HIP_API hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
 {
 	HIP_ENTER(__hipPushCallConfiguration);
-	pushed = (struct call){ grid, block, shared, stream };
+	pushed = (struct call){grid, block, shared, stream};
 	return HIP_LEAVE(hipSuccess);
 }
 
@@ -66,26 +68,27 @@ static hipError_t launch(hipStream_t stream)
 	return hipSuccess;
 }
 
-HIP_API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-				   hipStream_t stream)
+HIP_API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
+				   size_t shared, hipStream_t stream)
 {
 	HIP_ENTER(hipLaunchKernel);
 	(void)function, (void)grid, (void)block, (void)arguments, (void)shared;
 	return HIP_LEAVE(launch(stream));
 }
 
-HIP_API hipError_t hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-					 unsigned block_y, unsigned block_z, unsigned shared, hipStream_t stream,
-					 void **parameters, void **extra)
+HIP_API hipError_t hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+					 unsigned block_x, unsigned block_y, unsigned block_z,
+					 unsigned shared, hipStream_t stream, void **parameters, void **extra)
 {
 	HIP_ENTER(hipModuleLaunchKernel);
-	(void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared,
-		(void)parameters, (void)extra;
+	(void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z,
+	    (void)shared, (void)parameters, (void)extra;
 	return HIP_LEAVE(launch(stream));
 }
 
 /* Asks for the device and its properties through the PLT. */
-HIP_API hipError_t hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function, size_t shared, int limit)
+HIP_API hipError_t hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function,
+						     size_t shared, int limit)
 {
 	hipError_t hipGetDevice(int *device);
 	hipError_t hipGetDeviceProperties(void *prop, int device);
@@ -100,7 +103,8 @@ HIP_API hipError_t hipOccupancyMaxPotentialBlockSize(int *grid, int *block, cons
 		return HIP_LEAVE(hipErrorInvalidValue);
 	error = hipGetDevice(&device);
 	if (!error)
-		error = RELEASE < 60 ? hipGetDeviceProperties(prop, device) : hipGetDevicePropertiesR0600(prop, device);
+		error = RELEASE < 60 ? hipGetDeviceProperties(prop, device)
+				     : hipGetDevicePropertiesR0600(prop, device);
 	*grid = 2 * hip_softgpu->settings->cus;
 	*block = 1024;
 	return HIP_LEAVE(error);

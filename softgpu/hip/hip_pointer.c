@@ -58,7 +58,7 @@ HIP_API hipError_t hipHostRegister(void *ptr, size_t size, unsigned flags)
 	if (!r)
 		return HIP_LEAVE(hipErrorOutOfMemory);
 	pthread_mutex_lock(&registered_lock);
-	*r = (struct registered){ ptr, size, flags, registered };
+	*r = (struct registered){ptr, size, flags, registered};
 	registered = r;
 	pthread_mutex_unlock(&registered_lock);
 	return HIP_LEAVE(hipSuccess);
@@ -130,7 +130,16 @@ HIP_API hipError_t hipPointerGetAttributes(struct attributes *attributes, const 
 	return HIP_LEAVE(hipSuccess);
 }
 
-enum { TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12, MAPPED = 13 };
+enum {
+	TYPE = 2,
+	DEVICE_POINTER = 3,
+	HOST_POINTER = 4,
+	IS_MANAGED = 8,
+	ORDINAL = 9,
+	RANGE_START = 11,
+	RANGE_SIZE = 12,
+	MAPPED = 13
+};
 
 static hipError_t attribute_of(void *data, int attribute, char *ptr)
 {
@@ -176,7 +185,8 @@ HIP_API hipError_t hipPointerGetAttribute(void *data, int attribute, hipDevicept
 	return HIP_LEAVE(attribute_of(data, attribute, ptr));
 }
 
-HIP_API hipError_t hipDrvPointerGetAttributes(unsigned count, int *attributes, void **data, hipDeviceptr_t ptr)
+HIP_API hipError_t hipDrvPointerGetAttributes(unsigned count, int *attributes, void **data,
+					      hipDeviceptr_t ptr)
 {
 	HIP_ENTER(hipDrvPointerGetAttributes);
 	if (!attributes || !data)
@@ -209,8 +219,8 @@ HIP_API hipError_t hipMemPrefetchAsync(const void *ptr, size_t size, int device,
 	return HIP_LEAVE(hint(ptr, size));
 }
 
-HIP_API hipError_t hipMemPrefetchAsync_v2(const void *ptr, size_t size, hipMemLocation location, unsigned flags,
-					  hipStream_t stream)
+HIP_API hipError_t hipMemPrefetchAsync_v2(const void *ptr, size_t size, hipMemLocation location,
+					  unsigned flags, hipStream_t stream)
 {
 	HIP_ENTER(hipMemPrefetchAsync_v2);
 	(void)location, (void)flags, (void)stream;
@@ -231,7 +241,8 @@ HIP_API hipError_t hipMemAdvise_v2(const void *ptr, size_t size, int advice, hip
 	return HIP_LEAVE(hint(ptr, size));
 }
 
-HIP_API hipError_t hipMemRangeGetAttribute(void *data, size_t data_size, int attribute, const void *ptr, size_t size)
+HIP_API hipError_t hipMemRangeGetAttribute(void *data, size_t data_size, int attribute, const void *ptr,
+					   size_t size)
 {
 	hipError_t error;
 
@@ -243,8 +254,8 @@ HIP_API hipError_t hipMemRangeGetAttribute(void *data, size_t data_size, int att
 	return HIP_LEAVE(error);
 }
 
-HIP_API hipError_t hipMemRangeGetAttributes(void **data, size_t *data_sizes, int *attributes, size_t count, const void *ptr,
-					    size_t size)
+HIP_API hipError_t hipMemRangeGetAttributes(void **data, size_t *data_sizes, int *attributes, size_t count,
+					    const void *ptr, size_t size)
 {
 	hipError_t error;
 

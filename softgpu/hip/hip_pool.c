@@ -1,5 +1,5 @@
-/* Memory pools. Freed memory stays with its pool until the device is synchronised or the pool trimmed: only then does the hardware
- * have it back. Work is done at once, so every freed block is fit for use again. */
+/* Memory pools. Freed memory stays with its pool until the device is synchronised or the pool trimmed: only
+ * then does the hardware have it back. Work is done at once, so every freed block is fit for use again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,15 @@ struct pool {
 	struct pool *next; /* of all pools, under hip_lock */
 };
 
-enum { ATTRIBUTE_REUSE_FIRST = 1, ATTRIBUTE_REUSE_LAST = 3, ATTRIBUTE_THRESHOLD, ATTRIBUTE_RESERVED, ATTRIBUTE_RESERVED_HIGH,
-       ATTRIBUTE_USED, ATTRIBUTE_USED_HIGH };
+enum {
+	ATTRIBUTE_REUSE_FIRST = 1,
+	ATTRIBUTE_REUSE_LAST = 3,
+	ATTRIBUTE_THRESHOLD,
+	ATTRIBUTE_RESERVED,
+	ATTRIBUTE_RESERVED_HIGH,
+	ATTRIBUTE_USED,
+	ATTRIBUTE_USED_HIGH
+};
 
 static struct pool *pools;
 
@@ -153,10 +160,11 @@ static void pool_end(struct pool *pool)
 	free(pool);
 }
 
-/* From 6.4 on the pool asks how much is left, through the PLT, and keeps nothing when that is less than an eighth. */
+/* From 6.4 on the pool asks how much is left, through the PLT, and keeps nothing when that is less than an
+ * eighth. */
 static bool is_pressed(void)
 {
-	hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+	hipError_t hipMemGetInfo(size_t * free_bytes, size_t * total_bytes);
 	size_t free_bytes, total_bytes;
 
 	return hip_release >= 64 && !hipMemGetInfo(&free_bytes, &total_bytes) && free_bytes < total_bytes / 8;

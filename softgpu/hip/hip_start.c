@@ -44,7 +44,7 @@ static void failures_load(const char *text)
 {
 	while (*text) {
 		size_t length = strcspn(text, ":,");
-		struct failure failure = { .code = hipErrorOutOfMemory };
+		struct failure failure = {.code = hipErrorOutOfMemory};
 		const char *name = text;
 		char *end;
 
@@ -76,7 +76,8 @@ hipError_t hip_failure_due(enum hip_function function)
 	if (!failure->first)
 		return hipSuccess;
 	call = atomic_fetch_add(&failure->calls, 1) + 1;
-	return call == failure->first || (failure->and_later && call > failure->first) ? failure->code : hipSuccess;
+	return call == failure->first || (failure->and_later && call > failure->first) ? failure->code
+										       : hipSuccess;
 }
 
 static hsa_status_t first_pool(hsa_amd_memory_pool_t pool, void *data)
@@ -129,7 +130,8 @@ static const char *visible_list(void)
 	return list && *list ? list : NULL;
 }
 
-/* HIP_VISIBLE_DEVICES: indices or UUIDs among what ROCR_VISIBLE_DEVICES left; the list ends at the first that is wrong. */
+/* HIP_VISIBLE_DEVICES: indices or UUIDs among what ROCR_VISIBLE_DEVICES left; the list ends at the first that
+ * is wrong. */
 static void select_devices(const struct device *found)
 {
 	const char *list = visible_list();
@@ -172,7 +174,7 @@ static void child_after_fork(void)
 
 static hipError_t start_locked(void)
 {
-	struct device found[SOFTGPU_DEVICES_MAX + 1] = { { 0 } };
+	struct device found[SOFTGPU_DEVICES_MAX + 1] = {{0}};
 	static bool is_known;
 	void *context;
 
@@ -192,7 +194,8 @@ static hipError_t start_locked(void)
 		if (pool_start(&hip_devices[i]))
 			return hipErrorOutOfMemory;
 		if (hip_softgpu->settings->context)
-			hsa_amd_memory_pool_allocate(hip_devices[i].memory, hip_softgpu->settings->context, 0, &context);
+			hsa_amd_memory_pool_allocate(hip_devices[i].memory, hip_softgpu->settings->context, 0,
+						     &context);
 	}
 	return hip_device_count ? hipSuccess : hipErrorNoDevice;
 }

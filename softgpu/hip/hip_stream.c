@@ -1,4 +1,5 @@
-/* Streams and events. Work is done at once; a stream is a queue with a priority, and maybe a graph being captured. */
+/* Streams and events. Work is done at once; a stream is a queue with a priority, and maybe a graph being
+ * captured. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -46,8 +47,8 @@ static hsa_queue_t *queue_new(struct device *device, int priority)
 	if (hsa_queue_create(device->agent, 16384, 1, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue))
 		return NULL;
 	if (priority)
-		hsa_amd_queue_set_priority(queue,
-					   priority < 0 ? HSA_AMD_QUEUE_PRIORITY_HIGH : HSA_AMD_QUEUE_PRIORITY_LOW);
+		hsa_amd_queue_set_priority(queue, priority < 0 ? HSA_AMD_QUEUE_PRIORITY_HIGH
+							       : HSA_AMD_QUEUE_PRIORITY_LOW);
 	return queue;
 }
 
@@ -261,8 +262,8 @@ HIP_API hipError_t hipStreamWaitEvent(hipStream_t stream, void *event, unsigned 
 	return HIP_LEAVE(stream_device(stream) ? hipSuccess : hipErrorContextIsDestroyed);
 }
 
-HIP_API hipError_t hipStreamAddCallback(hipStream_t stream, void (*callback)(hipStream_t, hipError_t, void *), void *data,
-					unsigned flags)
+HIP_API hipError_t hipStreamAddCallback(hipStream_t stream, void (*callback)(hipStream_t, hipError_t, void *),
+					void *data, unsigned flags)
 {
 	HIP_ENTER(hipStreamAddCallback);
 	if (!callback || flags)
@@ -297,11 +298,12 @@ static void invalidate_captures(void)
 				s->capture = CAPTURE_INVALIDATED;
 }
 
-/* A capture in mode Global forbids allocations to every thread, one in mode ThreadLocal to its own; either is then invalid.
- * A thread that exchanged its mode for Relaxed may. */
+/* A capture in mode Global forbids allocations to every thread, one in mode ThreadLocal to its own; either is
+ * then invalid. A thread that exchanged its mode for Relaxed may. */
 bool hip_capture_forbids(void)
 {
-	if (__builtin_expect(!atomic_load_explicit(&global_captures, memory_order_relaxed) && !hip_thread.captures, 1))
+	if (__builtin_expect(
+		!atomic_load_explicit(&global_captures, memory_order_relaxed) && !hip_thread.captures, 1))
 		return false;
 	if (hip_thread.capture_mode == MODE_RELAXED)
 		return false;

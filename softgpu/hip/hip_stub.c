@@ -13,11 +13,11 @@ hipError_t hip_not_supported(enum hip_function function)
 #define HAND(...)
 #define PASS(...)
 #define EXTRA(...)
-#define STUB(name, node, since, until)                                                                                 \
-	HIP_API hipError_t name(void);                                                                                 \
-	hipError_t name(void)                                                                                          \
-	{                                                                                                              \
-		return hip_not_supported(FN_##name);                                                                   \
+#define STUB(name, node, since, until)                                                                       \
+	HIP_API hipError_t name(void);                                                                       \
+	hipError_t name(void)                                                                                \
+	{                                                                                                    \
+		return hip_not_supported(FN_##name);                                                         \
 	}
 #include "standin_extra.def"
 STUB(hipMemMapArrayAsync, , , )

@@ -1,7 +1,8 @@
 /* Virtual memory management: hipMemCreate, hipMemMap and so on.
  *
- * From 6.x a handle has one reference from its creation and one for each mapping; its memory goes with the last. 5.x has
- * no virtual memory below: a handle is a plain allocation that hipMemRelease gives back at once, and cannot be mapped.
+ * From 6.x a handle has one reference from its creation and one for each mapping; its memory goes with the
+ * last. 5.x has no virtual memory below: a handle is a plain allocation that hipMemRelease gives back at
+ * once, and cannot be mapped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct memory {
 	int references;
 	size_t size;
 	hsa_amd_vmem_alloc_handle_t handle;
-	void *address;              /* 5.x */
+	void *address; /* 5.x */
 	hipMemAllocationProp prop;
 	struct memory *next;
 };
@@ -78,7 +79,8 @@ static struct memory *memory_new(struct device *device, size_t size)
 	return memory;
 }
 
-/* Where a property says the memory is to be, in the layout of this release; 7.2.4 takes the current device instead. */
+/* Where a property says the memory is to be, in the layout of this release; 7.2.4 takes the current device
+ * instead. */
 static hipError_t locate(const hipMemAllocationProp *prop, struct device **device, bool *is_host)
 {
 	const int *old = (const int *)prop; /* 5.2.3: location at 4, type at 16 */
@@ -113,8 +115,8 @@ static hipError_t memory_fill(struct memory *memory, bool is_host, bool is_share
 	return hipSuccess;
 }
 
-HIP_API hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size, const hipMemAllocationProp *prop,
-				unsigned long long flags)
+HIP_API hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size,
+				const hipMemAllocationProp *prop, unsigned long long flags)
 {
 	struct device *device;
 	struct memory *memory;
@@ -152,7 +154,8 @@ HIP_API hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)
 	return HIP_LEAVE(hipSuccess);
 }
 
-HIP_API hipError_t hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *wish, unsigned long long flags)
+HIP_API hipError_t hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *wish,
+					unsigned long long flags)
 {
 	HIP_ENTER(hipMemAddressReserve);
 	if (!ptr || !size || flags || size % VMM_GRANULARITY || (alignment & (alignment - 1)))
@@ -195,7 +198,7 @@ HIP_API hipError_t hipMemMap(void *ptr, size_t size, size_t offset, hipMemGeneri
 	}
 	pthread_mutex_lock(&vmm_lock);
 	memory->references++;
-	*map = (struct map){ ptr, size, memory, maps };
+	*map = (struct map){ptr, size, memory, maps};
 	maps = map;
 	pthread_mutex_unlock(&vmm_lock);
 	return HIP_LEAVE(hipSuccess);
@@ -237,7 +240,8 @@ HIP_API hipError_t hipMemSetAccess(void *ptr, size_t size, const void *access, s
 	HIP_ENTER(hipMemSetAccess);
 	if (!ptr || !size || !access || !count)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	return HIP_LEAVE(hsa_amd_vmem_set_access(ptr, size, access, count) ? hipErrorInvalidValue : hipSuccess);
+	return HIP_LEAVE(hsa_amd_vmem_set_access(ptr, size, access, count) ? hipErrorInvalidValue
+									   : hipSuccess);
 }
 
 HIP_API hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *ptr)
@@ -290,8 +294,8 @@ HIP_API hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t 
 	return HIP_LEAVE(map ? hipSuccess : hipErrorInvalidValue);
 }
 
-HIP_API hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle, int type,
-						 unsigned long long flags)
+HIP_API hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle,
+						 int type, unsigned long long flags)
 {
 	struct memory *memory;
 
@@ -299,12 +303,14 @@ HIP_API hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericA
 	memory = memory_of(handle);
 	if (!shareable || !memory || type != 1 || flags || !memory->handle.handle)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	return HIP_LEAVE(hsa_amd_vmem_export_shareable_handle(shareable, memory->handle, 0) ? hipErrorInvalidValue
-											    : hipSuccess);
+	return HIP_LEAVE(hsa_amd_vmem_export_shareable_handle(shareable, memory->handle, 0)
+			     ? hipErrorInvalidValue
+			     : hipSuccess);
 }
 
 /* The osHandle is the descriptor itself. */
-HIP_API hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable, int type)
+HIP_API hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shareable,
+						   int type)
 {
 	struct memory *memory;
 

@@ -1,4 +1,5 @@
-/* Inside of the stand-in libhsa-runtime64. Agents and pools are numbers: the row of the state that they stand for. */
+/* Inside of the stand-in libhsa-runtime64. Agents and pools are numbers: the row of the state that they stand
+ * for. */
 #ifndef SOFTGPU_HSA_H
 #define SOFTGPU_HSA_H
 
@@ -6,8 +7,8 @@
 #include "softgpu.h"
 
 enum {
-	AGENT_BASE = 0x100,   /* + row */
-	POOL_BASE = 0x1000,   /* + row * 16 + kind */
+	AGENT_BASE = 0x100, /* + row */
+	POOL_BASE = 0x1000, /* + row * 16 + kind */
 	POOL_COARSE = 0,
 	POOL_FINE = 1,
 	POOL_KERNARG = 2,
@@ -16,7 +17,7 @@ enum {
 struct hsa {
 	struct settings settings;
 	int references;
-	bool is_forked; /* a child of a process that had initialised: nothing works */
+	bool is_forked;                /* a child of a process that had initialised: nothing works */
 	int rows[SOFTGPU_DEVICES_MAX]; /* of the visible devices, in their order */
 	int row_count;
 	char *cu_mask; /* HSA_CU_MASK as it was when the runtime started, NULL if unset */

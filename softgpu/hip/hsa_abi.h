@@ -1,4 +1,5 @@
-/* The part of the HSA runtime's binary interface that the stand-in serves and the stand-in HIP runtime uses. */
+/* The part of the HSA runtime's binary interface that the stand-in serves and the stand-in HIP runtime uses.
+ */
 #ifndef SOFTGPU_HSA_ABI_H
 #define SOFTGPU_HSA_ABI_H
 
@@ -108,20 +109,25 @@ hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 						hsa_status_t (*each)(hsa_amd_memory_pool_t pool, void *data),
 						void *data);
 hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool, int attribute, void *value);
-hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **address);
+hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+					  void **address);
 hsa_status_t hsa_amd_memory_pool_free(void *address);
+hsa_status_t hsa_agent_iterate_regions(hsa_agent_t agent,
+				       hsa_status_t (*each)(hsa_region_t region, void *data), void *data);
+hsa_status_t hsa_region_get_info(hsa_region_t region, int attribute, void *value);
 hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **address);
 hsa_status_t hsa_memory_free(void *address);
 hsa_status_t hsa_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type,
-			      void (*callback)(int, hsa_queue_t *, void *), void *data, uint32_t private_segment_size,
-			      uint32_t group_segment_size, hsa_queue_t **queue);
+			      void (*callback)(int, hsa_queue_t *, void *), void *data,
+			      uint32_t private_segment_size, uint32_t group_segment_size,
+			      hsa_queue_t **queue);
 hsa_status_t hsa_queue_destroy(hsa_queue_t *queue);
 hsa_status_t hsa_amd_queue_set_priority(hsa_queue_t *queue, int priority);
 hsa_status_t hsa_amd_queue_cu_set_mask(const hsa_queue_t *queue, uint32_t bits, const uint32_t *mask);
 hsa_status_t hsa_amd_queue_cu_get_mask(const hsa_queue_t *queue, uint32_t bits, uint32_t *mask);
 hsa_status_t hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t wish, uint64_t flags);
-hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish, uint64_t alignment,
-						uint64_t flags);
+hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish,
+						uint64_t alignment, uint64_t flags);
 hsa_status_t hsa_amd_vmem_address_free(void *address, size_t size);
 hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t pool, size_t size, int type, uint64_t flags,
 					hsa_amd_vmem_alloc_handle_t *handle);
@@ -130,7 +136,8 @@ hsa_status_t hsa_amd_vmem_map(void *address, size_t size, size_t offset, hsa_amd
 			      uint64_t flags);
 hsa_status_t hsa_amd_vmem_unmap(void *address, size_t size);
 hsa_status_t hsa_amd_vmem_set_access(void *address, size_t size, const void *access, size_t count);
-hsa_status_t hsa_amd_vmem_export_shareable_handle(int *fd, hsa_amd_vmem_alloc_handle_t handle, uint64_t flags);
+hsa_status_t hsa_amd_vmem_export_shareable_handle(int *fd, hsa_amd_vmem_alloc_handle_t handle,
+						  uint64_t flags);
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int fd, hsa_amd_vmem_alloc_handle_t *handle);
 hsa_status_t hsa_amd_agents_allow_access(uint32_t count, const hsa_agent_t *agents, const uint32_t *flags,
 					 const void *address);

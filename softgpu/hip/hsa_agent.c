@@ -5,10 +5,10 @@
 
 #include "hsa.h"
 
-#define CHECK_USABLE()                                                                                                 \
-	do {                                                                                                           \
-		if (!hsa_is_usable())                                                                                  \
-			return HSA_STATUS_ERROR_NOT_INITIALIZED;                                                       \
+#define CHECK_USABLE()                                                                                       \
+	do {                                                                                                 \
+		if (!hsa_is_usable())                                                                        \
+			return HSA_STATUS_ERROR_NOT_INITIALIZED;                                             \
 	} while (0)
 
 int hsa_agent_row(hsa_agent_t agent)
@@ -32,9 +32,9 @@ hsa_status_t hsa_iterate_agents(hsa_status_t (*each)(hsa_agent_t agent, void *da
 	CHECK_USABLE();
 	if (!each)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	status = each((hsa_agent_t){ AGENT_BASE + STATE_HOST }, data);
+	status = each((hsa_agent_t){AGENT_BASE + STATE_HOST}, data);
 	for (int i = 0; !status && i < hsa.row_count; i++)
-		status = each((hsa_agent_t){ AGENT_BASE + hsa.rows[i] }, data);
+		status = each((hsa_agent_t){AGENT_BASE + hsa.rows[i]}, data);
 	return status;
 }
 
@@ -113,7 +113,7 @@ hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 	if (row < 0)
 		return HSA_STATUS_ERROR_INVALID_AGENT;
 	for (int kind = 0; !status && kind < kinds; kind++)
-		status = each((hsa_amd_memory_pool_t){ POOL_BASE + (uint64_t)row * 16 + kind }, data);
+		status = each((hsa_amd_memory_pool_t){POOL_BASE + (uint64_t)row * 16 + kind}, data);
 	return status;
 }
 
@@ -123,7 +123,8 @@ static uint32_t pool_flags(hsa_amd_memory_pool_t pool)
 	case POOL_FINE:
 		return HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
 	case POOL_KERNARG:
-		return HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT;
+		return HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED |
+		       HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT;
 	}
 	return HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED;
 }
@@ -160,6 +161,32 @@ hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool, int attrib
 	return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
+/* A region is a pool by its older name: the handle is the same. */
+hsa_status_t hsa_agent_iterate_regions(hsa_agent_t agent,
+				       hsa_status_t (*each)(hsa_region_t region, void *data), void *data)
+{
+	int row = hsa_agent_row(agent);
+	hsa_status_t status = HSA_STATUS_SUCCESS;
+
+	CHECK_USABLE();
+	if (row < 0)
+		return HSA_STATUS_ERROR_INVALID_AGENT;
+	for (int kind = 0; !status && kind < (row == STATE_HOST ? 3 : 2); kind++)
+		status = each((hsa_region_t){POOL_BASE + (uint64_t)row * 16 + kind}, data);
+	return status;
+}
+
+hsa_status_t hsa_region_get_info(hsa_region_t region, int attribute, void *value)
+{
+	enum { ALLOC_MAX_SIZE = 4 };
+
+	if (attribute == ALLOC_MAX_SIZE)
+		attribute = HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE;
+	else if (attribute > HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return hsa_amd_memory_pool_get_info((hsa_amd_memory_pool_t){region.handle}, attribute, value);
+}
+
 hsa_status_t hsa_system_get_info(int attribute, void *value)
 {
 	struct timespec now;
@@ -192,7 +219,8 @@ hsa_status_t hsa_status_string(hsa_status_t status, const char **text)
 		*text = "HSA_STATUS_SUCCESS: The function has been executed successfully.";
 		return HSA_STATUS_SUCCESS;
 	case HSA_STATUS_ERROR_OUT_OF_RESOURCES:
-		*text = "HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate the necessary resources.";
+		*text = "HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate the necessary "
+			"resources.";
 		return HSA_STATUS_SUCCESS;
 	default:
 		*text = "HSA_STATUS_ERROR: A generic error has occurred.";

@@ -76,7 +76,8 @@ static int device_named(const char *name, size_t length)
 	return length && end == name + length && index >= 0 && index < hsa.settings.devices ? (int)index : -1;
 }
 
-/* ROCR_VISIBLE_DEVICES: indices or UUIDs; the list ends at the first that is wrong or a repetition. Set but empty: none. */
+/* ROCR_VISIBLE_DEVICES: indices or UUIDs; the list ends at the first that is wrong or a repetition. Set but
+ * empty: none. */
 static void find_devices(void)
 {
 	const char *list = getenv("ROCR_VISIBLE_DEVICES");
@@ -110,8 +111,10 @@ static void read_environment(void)
 	hsa.cu_mask = mask ? strdup(mask) : NULL;
 	hsa.cu_mask_skipped = skip && *skip == '1';
 	find_devices();
-	softgpu_log("hsa_init pid=%d HSA_CU_MASK=%s HSA_CU_MASK_SKIP_INIT=%s ROCR_VISIBLE_DEVICES=%s devices=%d",
-		    (int)getpid(), or_dash(mask), or_dash(skip), or_dash(getenv("ROCR_VISIBLE_DEVICES")), hsa.row_count);
+	softgpu_log(
+	    "hsa_init pid=%d HSA_CU_MASK=%s HSA_CU_MASK_SKIP_INIT=%s ROCR_VISIBLE_DEVICES=%s devices=%d",
+	    (int)getpid(), or_dash(mask), or_dash(skip), or_dash(getenv("ROCR_VISIBLE_DEVICES")),
+	    hsa.row_count);
 }
 
 static void child_after_fork(void)
@@ -180,17 +183,17 @@ hsa_status_t hsa_shut_down(void)
 const struct softgpu *softgpu_open(void)
 {
 	static const struct softgpu interface = {
-		.settings = &hsa.settings,
-		.find = arena_find,
-		.walk = arena_walk,
-		.held = state_held,
-		.held_here = state_held_here,
-		.capacity = state_capacity,
-		.others = state_others,
-		.take = hsa_take,
-		.give = hsa_give,
-		.log = softgpu_log,
-		.is_logging = softgpu_is_logging,
+	    .settings = &hsa.settings,
+	    .find = arena_find,
+	    .walk = arena_walk,
+	    .held = state_held,
+	    .held_here = state_held_here,
+	    .capacity = state_capacity,
+	    .others = state_others,
+	    .take = hsa_take,
+	    .give = hsa_give,
+	    .log = softgpu_log,
+	    .is_logging = softgpu_is_logging,
 	};
 
 	return &interface;

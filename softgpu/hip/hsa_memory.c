@@ -48,7 +48,8 @@ bool hsa_give(struct block *block)
 	return true;
 }
 
-hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **address)
+hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+					  void **address)
 {
 	int row = hsa_pool_row(pool);
 
@@ -73,7 +74,7 @@ hsa_status_t hsa_amd_memory_pool_free(void *address)
 /* A region's handle is its pool's. */
 hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **address)
 {
-	int row = hsa_pool_row((hsa_amd_memory_pool_t){ region.handle });
+	int row = hsa_pool_row((hsa_amd_memory_pool_t){region.handle});
 
 	return row < 0 ? HSA_STATUS_ERROR_INVALID_REGION : hsa_take(row, size, address);
 }

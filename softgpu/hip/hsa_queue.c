@@ -4,7 +4,8 @@
  *	queue_set_priority pid=P device=D queue=Q priority=low|normal|high
  *	queue_destroy pid=P device=D queue=Q
  *
- * device is the physical one. cu_mask is HSA_CU_MASK as it was at hsa_init, "-" if there was none or it was to be skipped.
+ * device is the physical one. cu_mask is HSA_CU_MASK as it was at hsa_init, "-" if there was none or it was
+ *to be skipped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +32,14 @@ static const char *mask_text(void)
 
 static const char *priority_text(int priority)
 {
-	static const char *const texts[] = { "low", "normal", "high" };
+	static const char *const texts[] = {"low", "normal", "high"};
 
 	return texts[priority];
 }
 
 hsa_status_t hsa_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type,
-			      void (*callback)(int, hsa_queue_t *, void *), void *data, uint32_t private_segment_size,
-			      uint32_t group_segment_size, hsa_queue_t **queue)
+			      void (*callback)(int, hsa_queue_t *, void *), void *data,
+			      uint32_t private_segment_size, uint32_t group_segment_size, hsa_queue_t **queue)
 {
 	int row = hsa_agent_row(agent);
 	struct queue *q;

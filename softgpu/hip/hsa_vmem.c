@@ -1,8 +1,9 @@
-/* Virtual memory: physical memory without an address (a handle), and addresses without memory (a reservation).
+/* Virtual memory: physical memory without an address (a handle), and addresses without memory (a
+ * reservation).
  *
- * A handle's memory is a shared mapping of its own; mapping it elsewhere duplicates that mapping by mremap with an old size of
- * 0, so that thousands of handles need no descriptors. A handle that is exported gets one (memfd). It is given back when it was
- * released and is mapped nowhere.
+ * A handle's memory is a shared mapping of its own; mapping it elsewhere duplicates that mapping by mremap
+ * with an old size of 0, so that thousands of handles need no descriptors. A handle that is exported gets one
+ * (memfd). It is given back when it was released and is mapped nowhere.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,7 +32,8 @@ struct mapping {
 	struct mapping *next;
 };
 
-static pthread_mutex_t vmem_lock = PTHREAD_MUTEX_INITIALIZER; /* references of handles, the list of mappings */
+static pthread_mutex_t vmem_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* references of handles, the list of mappings */
 static struct mapping *vmem_mappings;
 
 static struct handle *handle_of(hsa_amd_vmem_alloc_handle_t handle)
@@ -124,8 +126,8 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t handle)
 	return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish, uint64_t alignment,
-						uint64_t flags)
+hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish,
+						uint64_t alignment, uint64_t flags)
 {
 	char *at;
 
@@ -136,7 +138,8 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uin
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	if (alignment < 4096)
 		alignment = 4096;
-	at = mmap((void *)wish, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	at = mmap((void *)wish, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		  0);
 	if (at == MAP_FAILED)
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	*address = (void *)(((uintptr_t)at + alignment - 1) / alignment * alignment);
@@ -176,11 +179,11 @@ hsa_status_t hsa_amd_vmem_map(void *address, size_t size, size_t offset, hsa_amd
 	if (!mapping)
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	pthread_mutex_lock(&vmem_lock);
-	mapped = handle_back_locked(h, false) && mremap(h->memory + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-							address) != MAP_FAILED;
+	mapped = handle_back_locked(h, false) &&
+		 mremap(h->memory + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED;
 	if (mapped) {
 		h->references++;
-		*mapping = (struct mapping){ address, size, h, vmem_mappings };
+		*mapping = (struct mapping){address, size, h, vmem_mappings};
 		vmem_mappings = mapping;
 	}
 	pthread_mutex_unlock(&vmem_lock);
@@ -207,7 +210,8 @@ hsa_status_t hsa_amd_vmem_unmap(void *address, size_t size)
 	}
 	if (mapping) {
 		*at = mapping->next;
-		mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		     0);
 		handle_put_locked(mapping->handle);
 		free(mapping);
 		status = HSA_STATUS_SUCCESS;

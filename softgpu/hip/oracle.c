@@ -44,10 +44,10 @@ static void print_device(const struct state *s, int row, bool json)
 {
 	uint64_t capacity = row < SOFTGPU_DEVICES_MAX ? s->capacity[row] : 0;
 	uint64_t others = row < SOFTGPU_DEVICES_MAX ? s->others[row] : 0;
-	const char *format = json ? "\"%s\": {\"capacity\": %" PRIu64 ", \"others\": %" PRIu64 ", \"held\": %" PRIu64
-				    ", \"peak\": %" PRIu64 "}"
-				  : "device %-8s capacity %" PRIu64 " others %" PRIu64 " held %" PRIu64 " peak %" PRIu64
-				    "\n";
+	const char *format = json ? "\"%s\": {\"capacity\": %" PRIu64 ", \"others\": %" PRIu64
+				    ", \"held\": %" PRIu64 ", \"peak\": %" PRIu64 "}"
+				  : "device %-8s capacity %" PRIu64 " others %" PRIu64 " held %" PRIu64
+				    " peak %" PRIu64 "\n";
 
 	printf(format, row_name(row), capacity, others, held_by_living(s, row), (uint64_t)s->peak[row]);
 }
@@ -91,8 +91,8 @@ static void print_state(const struct state *s, bool json)
 		bool alive = state_is_alive(slot);
 
 		if (json)
-			printf("%s{\"pid\": %d, \"command\": \"%s\", \"alive\": %s, \"devices\": {", i ? ", " : "",
-			       slot->pid, slot->command, alive ? "true" : "false");
+			printf("%s{\"pid\": %d, \"command\": \"%s\", \"alive\": %s, \"devices\": {",
+			       i ? ", " : "", slot->pid, slot->command, alive ? "true" : "false");
 		else
 			printf("process %d %s%s\n", slot->pid, slot->command, alive ? "" : " (ended)");
 		print_rows(s, i, json);

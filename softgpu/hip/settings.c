@@ -42,11 +42,11 @@ static const char *settings_text(const char *name, const char *otherwise)
 
 void settings_load(struct settings *s)
 {
-#define SETTING_NUMBER(NAME, field, value, meaning)                                                                    \
+#define SETTING_NUMBER(NAME, field, value, meaning)                                                          \
 	s->field = strtol(settings_text("SOFTGPU_" #NAME, #value), NULL, 10);
-#define SETTING_SIZE(NAME, field, value, meaning)                                                                      \
+#define SETTING_SIZE(NAME, field, value, meaning)                                                            \
 	s->field = settings_parse_size(settings_text("SOFTGPU_" #NAME, #value), NULL);
-#define SETTING_SIZES(NAME, field, value, meaning)                                                                     \
+#define SETTING_SIZES(NAME, field, value, meaning)                                                           \
 	settings_parse_sizes(settings_text("SOFTGPU_" #NAME, value), s->field);
 /* Copied: the program may change its environment later. */
 #define SETTING_TEXT(NAME, field, value, meaning) s->field = strdup(settings_text("SOFTGPU_" #NAME, value));

@@ -1,5 +1,6 @@
-/* What the stand-in libhsa-runtime64 offers to the stand-in libamdhip64 beside the HSA functions themselves: which block an
- * address lies in, and what the hardware holds. Memory of devices is taken and given back through the HSA functions.
+/* What the stand-in libhsa-runtime64 offers to the stand-in libamdhip64 beside the HSA functions themselves:
+ * which block an address lies in, and what the hardware holds. Memory of devices is taken and given back
+ * through the HSA functions.
  */
 #ifndef SOFTGPU_H
 #define SOFTGPU_H

@@ -15,7 +15,8 @@ static struct state *state;
 static uint32_t state_mine;
 static const char *state_path = "";
 
-/* What tells one program in one process from all others: pid and start time, and where its stack begins, which changes with exec. */
+/* What tells one program in one process from all others: pid and start time, and where its stack begins,
+ * which changes with exec. */
 struct process {
 	uint64_t start_time;
 	uint64_t stack; /* 0: not to be seen */
@@ -43,7 +44,7 @@ static void process_parse(const char *fields, struct process *process)
 /* All zero if there is no such process. */
 static struct process process_read(pid_t pid)
 {
-	struct process process = { 0 };
+	struct process process = {0};
 	char path[32], text[512], *fields;
 	ssize_t n;
 	int fd;
@@ -138,7 +139,7 @@ static void state_end_slot(struct state *s, uint32_t slot)
 /* The kernel drops this lock with its holder, so a killed one hinders nobody. */
 static int state_lock(void)
 {
-	struct flock whole = { .l_type = F_WRLCK };
+	struct flock whole = {.l_type = F_WRLCK};
 	int fd;
 
 	if (!*state_path)
@@ -258,7 +259,8 @@ static void state_init_locked(struct state *s, const struct settings *settings)
 	memcpy(s->magic, "softgpu", 8);
 }
 
-/* A slot never used before keeps the record of those that ended; when there are many, the oldest is used again. */
+/* A slot never used before keeps the record of those that ended; when there are many, the oldest is used
+ * again. */
 static int state_claim_locked(struct state *s)
 {
 	enum { KEPT = 64 };

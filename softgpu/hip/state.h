@@ -1,13 +1,14 @@
 /* What is really held, by whom: the capacity of the stand-in hardware and the oracle of the tests.
  *
- * One region, private or a file shared by all processes of a run. Per device and per process it has one row of words
- * that only grow or are taken back by their owner: asked (announced), granted (really held, grows), gone (given back,
- * grows). Held by a process: granted - gone. There is no total: a process killed between two writes leaves nothing
- * to mend, and nobody ever waits for a lock on the way to memory.
+ * One region, private or a file shared by all processes of a run. Per device and per process it has one row
+ * of words that only grow or are taken back by their owner: asked (announced), granted (really held, grows),
+ * gone (given back, grows). Held by a process: granted - gone. There is no total: a process killed between
+ * two writes leaves nothing to mend, and nobody ever waits for a lock on the way to memory.
  *
- * To take n: asked += n; if the sum of asked - gone over all rows fits, granted += n. Of two that announce at the same time at
- * least one sees the other, so the capacity is never exceeded. Otherwise the announcement is taken back; it is refused
- * only if what is granted leaves no room, and tried again while others' announcements are merely in flight.
+ * To take n: asked += n; if the sum of asked - gone over all rows fits, granted += n. Of two that announce at
+ * the same time at least one sees the other, so the capacity is never exceeded. Otherwise the announcement is
+ * taken back; it is refused only if what is granted leaves no room, and tried again while others'
+ * announcements are merely in flight.
  */
 #ifndef SOFTGPU_STATE_H
 #define SOFTGPU_STATE_H

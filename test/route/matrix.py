@@ -33,7 +33,8 @@ def linked_routes():
     yield Route("LD_BIND_NOW", ("lazy", "x"), environment={"LD_BIND_NOW": "1"})
     yield Route("-fno-plt", ("noplt", "x"))
     for module, name in (("calls", "calls"), ("table", "static table"), ("pointer", "static pointer"),
-                         ("local", "address in a local"), ("weak", "weak reference"), ("deleter", "C++ deleter")):
+                         ("local", "address in a local"), ("weak", "weak reference"),
+                         ("deleter", "C++ deleter")):
         yield Route(f"PIE, {name}", (f"pie_{module}", "x"))
         yield Route(f"non-PIE, {name}", (f"fixed_{module}", "x"))
 
@@ -57,7 +58,8 @@ def copy_routes():
     for mode in ("lazy", "now"):
         yield Route(f"dlopen {mode}, runtime", ("loader", "runtime", "x", mode, STANDARD))
         yield Route(f"dlopen {mode}, renamed", ("loader", "runtime", "x", mode, renamed))
-        yield Route(f"dlopen {mode}, three copies", ("loader", "runtime", "x", mode, STANDARD, renamed, second))
+        yield Route(f"dlopen {mode}, three copies",
+                    ("loader", "runtime", "x", mode, STANDARD, renamed, second))
         yield Route(f"dlclose and reload {mode}", ("loader", "reload", "x", mode, second))
     yield Route("dlmopen, runtime", ("loader", "runtime", "x", "namespace", STANDARD))
     yield Route("dlmopen, two copies", ("loader", "runtime", "x", "namespace", STANDARD, second))
@@ -65,7 +67,8 @@ def copy_routes():
         yield Route(f"{kind} runtime, lazy PLT", ("lazy", "x"), kind)
         yield Route(f"{kind} runtime, -fno-plt", ("noplt", "x"), kind)
         yield Route(f"{kind} runtime, non-PIE table", ("fixed_table", "x"), kind)
-        yield Route(f"{kind} runtime, reload", ("loader", "reload", "x", "now", f"./{kind}/libamdhip64.so.7"), kind)
+        yield Route(f"{kind} runtime, reload",
+                    ("loader", "reload", "x", "now", f"./{kind}/libamdhip64.so.7"), kind)
 
 
 ROUTES = [*linked_routes(), *lookup_routes(), *plugin_routes(), *copy_routes()]
@@ -104,6 +107,18 @@ def enter(root):
     return ["chroot", root] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "chroot", root]
 
 
+class Inside:
+    """A directory inside a root, where commands are run."""
+
+    def __init__(self, root, directory):
+        self.root, self.here = root, "/" + str(directory.relative_to(root))
+
+    def run(self, command, variables):
+        return subprocess.run([*enter(self.root), "/bin/sh", "-c", 'cd "$0" && exec env -i "$@"', self.here,
+                               *[f"{name}={value}" for name, value in variables.items()], *command],
+                              capture_output=True, text=True, timeout=60)
+
+
 class Place:
     """The parts inside a root, for one audit library and one way of patching.
 
@@ -119,16 +134,17 @@ class Place:
 
     def __enter__(self):
         self.directory = Path(tempfile.mkdtemp(prefix="route.", dir=self.root / "tmp"))
-        shutil.copytree(PARTS, self.directory, dirs_exist_ok=True)
+        shutil.copytree(PARTS, self.directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("exec"))
         if self.library:
             shutil.copy(self.library, self.directory)
+        self.inside = Inside(self.root, self.directory)
         return self
 
     def __exit__(self, *_):
         shutil.rmtree(self.directory)
 
     def environment(self, route):
-        here = "/" + str(self.directory.relative_to(self.root))
+        here = self.inside.here
         variables = {"PATH": f"{here}:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{here}/{route.runtime}:{here}",
                      **route.environment}
         if self.audit:
@@ -137,14 +153,11 @@ class Place:
             variables["ROUTE_FORBID"] = self.forbid
         if self.library:
             variables |= {"ROUTE_STUB": self.audit, "HIP_DEVICE_MEMORY_LIMIT_0": "1G"}
-        return here, [f"{name}={value}" for name, value in variables.items()]
+        return variables
 
     def run(self, route):
         """What came of it: "wrapped", or what went wrong in how many rows."""
-        here, variables = self.environment(route)
-        done = subprocess.run([*enter(self.root), "/bin/sh", "-c", 'cd "$0" && exec env -i "$@"', here,
-                               *variables, *route.command], capture_output=True, text=True, timeout=60)
-        return self.judge(done)
+        return self.judge(self.inside.run(route.command, self.environment(route)))
 
     def judge(self, done):
         if done.returncode < 0:

@@ -1,0 +1,707 @@
+/* A shell over HIP: one call a line, one answer a line. The hands of the end-to-end tests.
+ *
+ *	malloc a 64M        -> "0"            free a+16        -> "0"
+ *	info                -> "0 free=… total=…"
+ *
+ * Works on any libamdhip64 (environment HIPSH_RUNTIME names it), linked to none: what a release lacks answers "missing".
+ * Names stand for pointers and handles; sizes take K M G T.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/hip/hip_abi.h"
+
+static void *runtime;
+static char *words[16];
+static unsigned word_count;
+
+/* ---- names ---- */
+
+static struct name {
+	char text[24];
+	void *value;
+} names[4096];
+
+static struct name *name_of(const char *text)
+{
+	unsigned i = 0;
+
+	while (i < 4095 && names[i].text[0] && strcmp(names[i].text, text))
+		i++;
+	snprintf(names[i].text, sizeof names[i].text, "%s", text);
+	return &names[i];
+}
+
+static const char *word(unsigned i)
+{
+	return i < word_count ? words[i] : "";
+}
+
+static void **slot(unsigned i)
+{
+	return &name_of(word(i))->value;
+}
+
+/* "a", "a+100", "null", "0x1234" */
+static void *value(unsigned i)
+{
+	char text[64];
+	char *plus;
+
+	snprintf(text, sizeof text, "%s", word(i));
+	if (!*text || !strcmp(text, "null"))
+		return NULL;
+	if (!strncmp(text, "0x", 2))
+		return (void *)strtoull(text, NULL, 16);
+	if ((plus = strchr(text, '+')))
+		*plus++ = 0;
+	return (char *)name_of(text)->value + (plus ? strtoull(plus, NULL, 0) : 0);
+}
+
+static size_t size(unsigned i)
+{
+	char *end;
+	size_t n = strtoull(word(i), &end, 0);
+
+	switch (*end | 0x20) {
+	case 't':
+		n <<= 10; /* fall through */
+	case 'g':
+		n <<= 10; /* fall through */
+	case 'm':
+		n <<= 10; /* fall through */
+	case 'k':
+		n <<= 10;
+	}
+	return n;
+}
+
+static int number(unsigned i)
+{
+	return (int)strtol(word(i), NULL, 0);
+}
+
+/* ---- calls ---- */
+
+static void *find(const char *name)
+{
+	return dlsym(runtime, name);
+}
+
+/* Calls name and prints its result; a function the release lacks is "missing". */
+#define CALL(name, params, args)                                                                                       \
+	__extension__({                                                                                                \
+		int (*f_) params = (int(*) params)find(#name);                                                         \
+		if (!f_) {                                                                                             \
+			printf("missing\n");                                                                           \
+			return;                                                                                        \
+		}                                                                                                      \
+		f_ args;                                                                                               \
+	})
+#define ANSWER(...) printf(__VA_ARGS__)
+
+#define VERB(name) static void name(void)
+
+VERB(do_init)
+{
+	ANSWER("%d\n", CALL(hipInit, (unsigned), (0)));
+}
+
+VERB(do_count)
+{
+	int n = -1, r = CALL(hipGetDeviceCount, (int *), (&n));
+
+	ANSWER("%d count=%d\n", r, n);
+}
+
+VERB(do_device)
+{
+	ANSWER("%d\n", CALL(hipSetDevice, (int), (number(1))));
+}
+
+VERB(do_malloc)
+{
+	int r = CALL(hipMalloc, (void **, size_t), (slot(1), size(2)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+/* malloc into NULL, with a size: what the runtime itself refuses */
+VERB(do_malloc_null)
+{
+	ANSWER("%d\n", CALL(hipMalloc, (void **, size_t), (NULL, size(1))));
+}
+
+/* many N SIZE: N allocations named m0, m1, ...; answers how many were granted and the error that ended it */
+VERB(do_many)
+{
+	int (*f)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
+	static void *kept[1100000];
+	int n = number(1), got = 0, r = 0;
+
+	while (got < n && !(r = f(&kept[got], size(2))))
+		got++;
+	if (!strcmp(word(3), "free")) {
+		int (*g)(void *) = (int (*)(void *))find("hipFree");
+
+		for (int i = 0; i < got; i++)
+			g(kept[i]);
+	}
+	ANSWER("%d got=%d\n", r, got);
+}
+
+VERB(do_managed)
+{
+	int r = CALL(hipMallocManaged, (void **, size_t, unsigned), (slot(1), size(2), word_count > 3 ? number(3) : 1));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_ext)
+{
+	int r = CALL(hipExtMallocWithFlags, (void **, size_t, unsigned), (slot(1), size(2), number(3)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_pitch)
+{
+	size_t pitch = 0;
+	int r = CALL(hipMallocPitch, (void **, size_t *, size_t, size_t), (slot(1), &pitch, size(2), size(3)));
+
+	ANSWER("%d pitch=%zu ptr=%p\n", r, pitch, *slot(1));
+}
+
+VERB(do_mempitch)
+{
+	size_t pitch = 0;
+	int r = CALL(hipMemAllocPitch, (void **, size_t *, size_t, size_t, unsigned),
+		     (slot(1), &pitch, size(2), size(3), 4));
+
+	ANSWER("%d pitch=%zu ptr=%p\n", r, pitch, *slot(1));
+}
+
+VERB(do_malloc3d)
+{
+	hipPitchedPtr p = { 0 };
+	hipExtent e = { size(2), size(3), size(4) };
+	int r = CALL(hipMalloc3D, (hipPitchedPtr *, hipExtent), (&p, e));
+
+	*slot(1) = p.ptr;
+	ANSWER("%d pitch=%zu ptr=%p\n", r, p.pitch, p.ptr);
+}
+
+VERB(do_async)
+{
+	int r = CALL(hipMallocAsync, (void **, size_t, void *), (slot(1), size(2), value(3)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_frompool)
+{
+	int r = CALL(hipMallocFromPoolAsync, (void **, size_t, void *, void *), (slot(1), size(2), value(3), value(4)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+static const hipChannelFormatDesc float_texel = { 32, 0, 0, 0, 2 };
+
+VERB(do_array)
+{
+	int r = CALL(hipMallocArray, (void **, const hipChannelFormatDesc *, size_t, size_t, unsigned),
+		     (slot(1), &float_texel, size(2), size(3), 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_array3d)
+{
+	hipExtent e = { size(2), size(3), size(4) };
+	int r = CALL(hipMalloc3DArray, (void **, const hipChannelFormatDesc *, hipExtent, unsigned),
+		     (slot(1), &float_texel, e, 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_arraycreate)
+{
+	HIP_ARRAY_DESCRIPTOR d = { size(2), size(3), 0x20, 1 };
+	int r = CALL(hipArrayCreate, (void **, const HIP_ARRAY_DESCRIPTOR *), (slot(1), &d));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_array3dcreate)
+{
+	HIP_ARRAY3D_DESCRIPTOR d = { size(2), size(3), size(4), 0x20, 1, 0 };
+	int r = CALL(hipArray3DCreate, (void **, const HIP_ARRAY3D_DESCRIPTOR *), (slot(1), &d));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_mipmap)
+{
+	hipExtent e = { size(2), size(3), size(4) };
+	int r = CALL(hipMallocMipmappedArray, (void **, const hipChannelFormatDesc *, hipExtent, unsigned, unsigned),
+		     (slot(1), &float_texel, e, 2, 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+/* create NAME SIZE DEVICE [LOCATION_TYPE]; the layout of 5.2.3 if HIPSH_PROP_52 is set */
+VERB(do_create)
+{
+	hipMemAllocationProp prop = { .type = 1, .location = { word_count > 4 ? number(4) : 1, number(3) } };
+	int old[8] = { 0, prop.location.type, prop.location.id, 0, 1 };
+	int r = CALL(hipMemCreate, (void **, size_t, const void *, unsigned long long),
+		     (slot(1), size(2), getenv("HIPSH_PROP_52") ? (void *)old : (void *)&prop, 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_host)
+{
+	int r = CALL(hipHostMalloc, (void **, size_t, unsigned), (slot(1), size(2), 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_memallochost)
+{
+	int r = CALL(hipMemAllocHost, (void **, size_t), (slot(1), size(2)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_free)
+{
+	ANSWER("%d\n", CALL(hipFree, (void *), (value(1))));
+}
+
+VERB(do_freeasync)
+{
+	ANSWER("%d\n", CALL(hipFreeAsync, (void *, void *), (value(1), value(2))));
+}
+
+VERB(do_hostfree)
+{
+	ANSWER("%d\n", CALL(hipHostFree, (void *), (value(1))));
+}
+
+VERB(do_freehost)
+{
+	ANSWER("%d\n", CALL(hipFreeHost, (void *), (value(1))));
+}
+
+VERB(do_freearray)
+{
+	ANSWER("%d\n", CALL(hipFreeArray, (void *), (value(1))));
+}
+
+VERB(do_arraydestroy)
+{
+	ANSWER("%d\n", CALL(hipArrayDestroy, (void *), (value(1))));
+}
+
+VERB(do_release)
+{
+	ANSWER("%d\n", CALL(hipMemRelease, (void *), (value(1))));
+}
+
+VERB(do_reserve)
+{
+	int r = CALL(hipMemAddressReserve, (void **, size_t, size_t, void *, unsigned long long),
+		     (slot(1), size(2), 0, NULL, 0));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_map) /* map VA SIZE HANDLE */
+{
+	ANSWER("%d\n", CALL(hipMemMap, (void *, size_t, size_t, void *, unsigned long long),
+			    (value(1), size(2), 0, value(3), 0)));
+}
+
+VERB(do_unmap)
+{
+	ANSWER("%d\n", CALL(hipMemUnmap, (void *, size_t), (value(1), size(2))));
+}
+
+VERB(do_stream)
+{
+	ANSWER("%d\n", CALL(hipStreamCreate, (void **), (slot(1))));
+}
+
+VERB(do_streamprio)
+{
+	ANSWER("%d\n", CALL(hipStreamCreateWithPriority, (void **, unsigned, int), (slot(1), 0, number(2))));
+}
+
+VERB(do_streamdestroy)
+{
+	ANSWER("%d\n", CALL(hipStreamDestroy, (void *), (value(1))));
+}
+
+VERB(do_sync)
+{
+	ANSWER("%d\n", CALL(hipStreamSynchronize, (void *), (value(1))));
+}
+
+VERB(do_devsync)
+{
+	ANSWER("%d\n", CALL(hipDeviceSynchronize, (void), ()));
+}
+
+VERB(do_mempool)
+{
+	hipMemPoolProps props = { .allocType = 1, .location = { 1, number(2) } };
+	int r = CALL(hipMemPoolCreate, (void **, const hipMemPoolProps *), (slot(1), &props));
+
+	ANSWER("%d\n", r);
+}
+
+VERB(do_defaultpool)
+{
+	ANSWER("%d\n", CALL(hipDeviceGetDefaultMemPool, (void **, int), (slot(1), number(2))));
+}
+
+VERB(do_pooldestroy)
+{
+	ANSWER("%d\n", CALL(hipMemPoolDestroy, (void *), (value(1))));
+}
+
+VERB(do_threshold)
+{
+	uint64_t bytes = size(2);
+
+	ANSWER("%d\n", CALL(hipMemPoolSetAttribute, (void *, int, void *), (value(1), 4, &bytes)));
+}
+
+VERB(do_trim)
+{
+	ANSWER("%d\n", CALL(hipMemPoolTrimTo, (void *, size_t), (value(1), 0)));
+}
+
+VERB(do_begin)
+{
+	ANSWER("%d\n", CALL(hipStreamBeginCapture, (void *, int), (value(1), 2)));
+}
+
+VERB(do_end)
+{
+	ANSWER("%d\n", CALL(hipStreamEndCapture, (void *, void **), (value(1), slot(2))));
+}
+
+VERB(do_capturing)
+{
+	int status = -1, r = CALL(hipStreamIsCapturing, (void *, int *), (value(1), &status));
+
+	ANSWER("%d status=%d\n", r, status);
+}
+
+VERB(do_instantiate)
+{
+	ANSWER("%d\n", CALL(hipGraphInstantiate, (void **, void *, void *, char *, size_t),
+			    (slot(1), value(2), NULL, NULL, 0)));
+}
+
+VERB(do_launch)
+{
+	ANSWER("%d\n", CALL(hipGraphLaunch, (void *, void *), (value(1), value(2))));
+}
+
+VERB(do_execdestroy)
+{
+	ANSWER("%d\n", CALL(hipGraphExecDestroy, (void *), (value(1))));
+}
+
+VERB(do_reset)
+{
+	ANSWER("%d\n", CALL(hipDeviceReset, (void), ()));
+}
+
+VERB(do_info)
+{
+	size_t f = 0, t = 0;
+	int r = CALL(hipMemGetInfo, (size_t *, size_t *), (&f, &t));
+
+	ANSWER("%d free=%zu total=%zu\n", r, f, t);
+}
+
+VERB(do_totalmem)
+{
+	size_t t = 0;
+	int r = CALL(hipDeviceTotalMem, (size_t *, int), (&t, number(1)));
+
+	ANSWER("%d total=%zu\n", r, t);
+}
+
+/* props FUNCTION DEVICE OFFSET */
+VERB(do_props)
+{
+	static char prop[4096];
+	int (*f)(void *, int) = (int (*)(void *, int))find(word(1));
+
+	if (!f) {
+		ANSWER("missing\n");
+		return;
+	}
+	int r = f(prop, number(2));
+
+	ANSWER("%d total=%zu\n", r, *(size_t *)(prop + number(3)));
+}
+
+VERB(do_attribute)
+{
+	int v = -1, r = CALL(hipDeviceGetAttribute, (int *, int, int), (&v, number(1), number(2)));
+
+	ANSWER("%d value=%d\n", r, v);
+}
+
+VERB(do_last)
+{
+	ANSWER("%d\n", CALL(hipGetLastError, (void), ()));
+}
+
+VERB(do_peek)
+{
+	ANSWER("%d\n", CALL(hipPeekAtLastError, (void), ()));
+}
+
+VERB(do_extlast)
+{
+	ANSWER("%d\n", CALL(hipExtGetLastError, (void), ()));
+}
+
+VERB(do_ipcget)
+{
+	static struct {
+		char bytes[64];
+	} handle;
+	int r = CALL(hipIpcGetMemHandle, (void *, void *), (&handle, value(1)));
+
+	ANSWER("%d handle=", r);
+	for (unsigned i = 0; i < 64; i++)
+		ANSWER("%02x", (unsigned char)handle.bytes[i]);
+	ANSWER("\n");
+}
+
+VERB(do_ipcopen) /* ipcopen NAME HEX FLAGS */
+{
+	struct {
+		char bytes[64];
+	} handle;
+
+	for (unsigned i = 0; i < 64; i++) {
+		unsigned byte = 0;
+
+		sscanf(word(2) + 2 * i, "%2x", &byte);
+		handle.bytes[i] = (char)byte;
+	}
+	int r = CALL(hipIpcOpenMemHandle, (void **, __typeof__(handle), unsigned), (slot(1), handle, number(3)));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_ipcclose)
+{
+	ANSWER("%d\n", CALL(hipIpcCloseMemHandle, (void *), (value(1))));
+}
+
+VERB(do_memset)
+{
+	ANSWER("%d\n", CALL(hipMemset, (void *, int, size_t), (value(1), number(2), size(3))));
+}
+
+/* ---- the process ---- */
+
+VERB(do_setenv)
+{
+	setenv(word(1), word(2), 1);
+	ANSWER("0\n");
+}
+
+VERB(do_getenv)
+{
+	char *v = getenv(word(1));
+
+	ANSWER("0 value=%s\n", v ? v : "(unset)");
+}
+
+VERB(do_pid)
+{
+	ANSWER("0 pid=%d\n", getpid());
+}
+
+VERB(do_exit)
+{
+	fflush(stdout);
+	exit(number(1));
+}
+
+VERB(do_quit)
+{
+	_exit(number(1));
+}
+
+static void run(char *line);
+
+/* fork LINE…: a child runs the line; the answer is the child's, then the parent goes on */
+VERB(do_fork)
+{
+	char line[256] = "";
+
+	for (unsigned i = 1; i < word_count; i++) {
+		strncat(line, words[i], sizeof line - strlen(line) - 2);
+		strcat(line, " ");
+	}
+	fflush(stdout);
+	pid_t child = fork();
+
+	if (!child) {
+		run(line);
+		fflush(stdout);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+static void *thread_main(void *line)
+{
+	run(line);
+	return NULL;
+}
+
+VERB(do_thread)
+{
+	char line[256] = "";
+	pthread_t thread;
+
+	for (unsigned i = 1; i < word_count; i++) {
+		strncat(line, words[i], sizeof line - strlen(line) - 2);
+		strcat(line, " ");
+	}
+	pthread_create(&thread, NULL, thread_main, line);
+	pthread_join(thread, NULL);
+}
+
+struct hammer {
+	unsigned seed;
+	int rounds;
+	size_t most;
+	int granted, refused, wrong;
+};
+
+/* Random allocations and frees of one thread; everything is free at the end. */
+static void *hammer_main(void *argument)
+{
+	struct hammer *h = argument;
+	int (*alloc)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
+	int (*release)(void *) = (int (*)(void *))find("hipFree");
+	void *held[8] = { 0 };
+
+	for (int i = 0; i < h->rounds; i++) {
+		unsigned k = rand_r(&h->seed) % 8;
+
+		if (held[k]) {
+			h->wrong += release(held[k]) != 0;
+			held[k] = NULL;
+			continue;
+		}
+		int r = alloc(&held[k], 1 + (size_t)rand_r(&h->seed) * 37 % h->most);
+
+		if (r) {
+			held[k] = NULL;
+			h->refused++;
+			h->wrong += r != 2;
+		} else {
+			h->granted++;
+		}
+	}
+	for (unsigned k = 0; k < 8; k++) {
+		if (held[k])
+			h->wrong += release(held[k]) != 0;
+	}
+	return NULL;
+}
+
+VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
+{
+	enum { MOST_THREADS = 64 };
+	struct hammer h[MOST_THREADS];
+	pthread_t thread[MOST_THREADS];
+	int n = number(1), granted = 0, refused = 0, wrong = 0;
+
+	for (int i = 0; i < n; i++) {
+		h[i] = (struct hammer){ .seed = (unsigned)number(4) + (unsigned)i, .rounds = number(2), .most = size(3) };
+		pthread_create(&thread[i], NULL, hammer_main, &h[i]);
+	}
+	for (int i = 0; i < n; i++) {
+		pthread_join(thread[i], NULL);
+		granted += h[i].granted;
+		refused += h[i].refused;
+		wrong += h[i].wrong;
+	}
+	ANSWER("%d granted=%d refused=%d\n", wrong, granted, refused);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} verbs[] = {
+#define V(name) { #name, do_##name }
+	V(init), V(count), V(device), V(malloc), V(malloc_null), V(many), V(managed), V(ext), V(pitch), V(mempitch),
+	V(malloc3d), V(async), V(frompool), V(array), V(array3d), V(arraycreate), V(array3dcreate), V(mipmap), V(create),
+	V(host), V(memallochost), V(free), V(freeasync), V(hostfree), V(freehost), V(freearray), V(arraydestroy),
+	V(release), V(reserve), V(map), V(unmap), V(stream), V(streamprio), V(streamdestroy), V(sync), V(devsync),
+	V(mempool), V(defaultpool), V(pooldestroy), V(threshold), V(trim), V(begin), V(end), V(capturing), V(instantiate),
+	V(launch), V(execdestroy), V(reset), V(info), V(totalmem), V(props), V(attribute), V(last), V(peek), V(extlast),
+	V(ipcget), V(ipcopen), V(ipcclose), V(memset), V(setenv), V(getenv), V(pid), V(exit), V(quit), V(fork), V(thread),
+	V(hammer),
+#undef V
+};
+
+static void run(char *line)
+{
+	char *rest = NULL;
+
+	word_count = 0;
+	for (char *w = strtok_r(line, " \n", &rest); w && word_count < 16; w = strtok_r(NULL, " \n", &rest))
+		words[word_count++] = w;
+	for (unsigned i = 0; word_count && i < sizeof verbs / sizeof *verbs; i++) {
+		if (!strcmp(words[0], verbs[i].name)) {
+			verbs[i].run();
+			return;
+		}
+	}
+	if (word_count)
+		printf("no such verb: %s\n", words[0]);
+}
+
+int main(void)
+{
+	const char *name = getenv("HIPSH_RUNTIME");
+	char line[512];
+
+	runtime = dlopen(name ? name : "libamdhip64.so.7", RTLD_NOW);
+	if (!runtime) {
+		printf("no runtime: %s\n", dlerror());
+		return 2;
+	}
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		run(line);
+		fflush(stdout);
+	}
+	return 0;
+}
