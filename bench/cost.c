@@ -5,6 +5,7 @@
  *	cost crowd PROCESSES THREADS PAIRS ROUNDS
  *	cost memory COUNT                   resident memory with COUNT live allocations; "none": HIP is not even loaded
  *	cost once CALLS OPERATION           ns a call as the process is, without any of the above
+ *	cost floor                          what the machine itself takes
  *
  * Environment: BENCH_RUNTIME (libamdhip64.so), BENCH_LIBRARY (the same as LD_AUDIT), BENCH_LIMIT (bytes).
  */
@@ -18,9 +19,10 @@
 #include "calls.h"
 #include "clock.h"
 #include "crowd.h"
+#include "floor.h"
 
 enum {
-	BATCH_NS = 20000, /* short, so that most batches are not interrupted */
+	BATCH_NS = 15000, /* short, so that most batches are not interrupted */
 	WARM = 8,
 	MAX_ROUNDS = 20000,
 	MAX_SAMPLES = 400000,
@@ -56,7 +58,7 @@ static double batch(struct job *job, enum flip_mode mode, unsigned count)
 
 static void calibrate(struct job *job)
 {
-	double ns = batch(job, FLIP_WITHOUT, 16), again = batch(job, FLIP_WITHOUT, 16);
+	double ns = batch(job, FLIP_WITH, 16), again = batch(job, FLIP_WITH, 16);
 
 	ns = again < ns ? again : ns;
 	job->per_batch = ns > BATCH_NS ? 1 : (unsigned)(BATCH_NS / ns);
@@ -304,6 +306,8 @@ int main(int argc, char **argv)
 		return crowd(number(argv[2]), number(argv[3]), number(argv[4]), number(argv[5]));
 	if (argc == 3 && !strcmp(argv[1], "memory"))
 		return run_memory(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "floor"))
+		return floor_print();
 	if (argc == 4 && !strcmp(argv[1], "once"))
 		return run_once(number(argv[2]), argv[3]);
 	fputs("usage: see the head of bench/cost.c\n", stderr);
