@@ -1,4 +1,5 @@
-/* A root file system of one's own for a child: empty /tmp and /dev/shm, mounts that nobody else sees. For root only. */
+/* A root file system of one's own for a child: empty /tmp and /dev/shm, mounts that nobody else sees. For
+ * root only. */
 #ifndef AMVGPU_LEDGER_ROOT_H
 #define AMVGPU_LEDGER_ROOT_H
 
@@ -31,7 +32,8 @@ static inline void test_make_read_only(const char *path)
 static inline const char *test_overlay_path(void)
 {
 	if (mkdir("/tmp/lower", 0777) == 0)
-		MUST(mkdir("/tmp/upper", 0777) == 0 && mkdir("/tmp/work", 0777) == 0 && mkdir("/tmp/merged", 01777) == 0 &&
+		MUST(mkdir("/tmp/upper", 0777) == 0 && mkdir("/tmp/work", 0777) == 0 &&
+		     mkdir("/tmp/merged", 01777) == 0 &&
 		     mount("overlay", "/tmp/merged", "overlay", 0,
 			   "lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work") == 0);
 	MUST(chmod("/tmp/merged", 01777) == 0);
@@ -39,17 +41,17 @@ static inline const char *test_overlay_path(void)
 }
 
 /* In a child: the checks of the block fail the parent's test. */
-#define IN_OWN_ROOT(...)                                                                                               \
-	do {                                                                                                           \
-		pid_t pid_;                                                                                            \
-		CHILD(pid_, {                                                                                          \
-			test_own_root();                                                                               \
-			test_failures = 0;                                                                             \
-			__VA_ARGS__;                                                                                   \
-			fflush(stdout);                                                                                \
-			status = test_failures != 0;                                                                   \
-		});                                                                                                    \
-		CHECK_EQ(test_wait(pid_), 0);                                                                          \
+#define IN_OWN_ROOT(...)                                                                                     \
+	do {                                                                                                 \
+		pid_t pid_;                                                                                  \
+		CHILD(pid_, {                                                                                \
+			test_own_root();                                                                     \
+			test_failures = 0;                                                                   \
+			__VA_ARGS__;                                                                         \
+			fflush(stdout);                                                                      \
+			status = test_failures != 0;                                                         \
+		});                                                                                          \
+		CHECK_EQ(test_wait(pid_), 0);                                                                \
 	} while (0)
 
 /* The reasons that a process shows in the region at path; 0 if it has no slot there. */

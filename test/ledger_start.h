@@ -25,7 +25,8 @@ static void starter(struct start *start, const char *path)
 		usleep(10000);
 }
 
-/* ns until the last of them has had its first byte (path NULL: has done nothing); -1 if one was not granted. */
+/* ns until the last of them has had its first byte (path NULL: has done nothing); -1 if one was not granted.
+ */
 static int64_t start_many(const char *path, uint64_t *used)
 {
 	struct start *start = test_shared(sizeof *start);

@@ -39,7 +39,7 @@ static long file_size(const char *path)
 TEST(a_region_of_a_future_version_is_left_alone_and_the_next_path_is_used)
 {
 	IN_OWN_ROOT({
-		struct region_stamp stamp = { .magic = REGION_MAGIC, .version = REGION_VERSION + 1 }, after;
+		struct region_stamp stamp = {.magic = REGION_MAGIC, .version = REGION_VERSION + 1}, after;
 		struct ledger *l = test_ledger("/tmp/future", 1000);
 		int fd;
 
@@ -48,7 +48,8 @@ TEST(a_region_of_a_future_version_is_left_alone_and_the_next_path_is_used)
 		check_enforces(l);
 		CHECK(test_reasons(LEDGER_DEFAULT_PATH, getpid()) & REASON_BIT(REGION_MOVED));
 		fd = open("/tmp/future", O_RDONLY);
-		CHECK(read(fd, &after, sizeof after) == sizeof after && !memcmp(&stamp, &after, sizeof after));
+		CHECK(read(fd, &after, sizeof after) == sizeof after &&
+		      !memcmp(&stamp, &after, sizeof after));
 		CHECK_EQ(file_size("/tmp/future"), sizeof stamp);
 	});
 }
@@ -192,7 +193,8 @@ TEST(a_second_user_of_the_container_shares_the_first_ones_region)
 			struct ledger *other = test_ledger(NULL, 1000);
 
 			status = ledger_open(other) || test_used(other) != 700 ||
-				 test_take(other, 301) != LEDGER_OVER_LIMIT || test_take(other, 300) != LEDGER_GRANTED;
+				 test_take(other, 301) != LEDGER_OVER_LIMIT ||
+				 test_take(other, 300) != LEDGER_GRANTED;
 		});
 		CHECK_EQ(test_wait(pid), 0);
 	});

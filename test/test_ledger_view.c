@@ -86,7 +86,8 @@ TEST(looking_takes_no_slot_and_changes_nothing)
 	for (int i = 0; i < 10; i++)
 		view_find(path, getpid(), &p);
 	MUST(stat(path, &after) == 0);
-	CHECK(before.st_mtim.tv_nsec == after.st_mtim.tv_nsec && before.st_mtim.tv_sec == after.st_mtim.tv_sec);
+	CHECK(before.st_mtim.tv_nsec == after.st_mtim.tv_nsec &&
+	      before.st_mtim.tv_sec == after.st_mtim.tv_sec);
 	CHECK_EQ(test_take(l, 990), LEDGER_GRANTED);
 	ledger_close(l);
 }
@@ -179,7 +180,8 @@ TEST(nonsense_in_a_region_is_shown_terminated_and_within_bounds)
 	for (size_t i = 0; i < sizeof(struct region); i++)
 		nonsense[i] = (unsigned char)((i + 1) * 2654435761u >> 9);
 	fd = open(path, O_RDWR);
-	MUST(pwrite(fd, nonsense, sizeof(struct region) - 128, 128) == sizeof(struct region) - 128 && !close(fd));
+	MUST(pwrite(fd, nonsense, sizeof(struct region) - 128, 128) == sizeof(struct region) - 128 &&
+	     !close(fd));
 	view = view_open(path);
 	while (ledger_view_next(view, &slot, &p)) {
 		shown++;
@@ -204,7 +206,8 @@ TEST(a_note_of_a_refusal_that_is_half_written_is_not_shown)
 	ledger_open(l);
 	ledger_note_refusal(l, "hipMalloc", 0, LEDGER_REQUESTED, 900);
 	fd = open(path, O_RDWR);
-	MUST(pwrite(fd, &odd, 8, offsetof(struct region, status) + offsetof(struct region_status, writing)) == 8);
+	MUST(pwrite(fd, &odd, 8, offsetof(struct region, status) + offsetof(struct region_status, writing)) ==
+	     8);
 	close(fd);
 	CHECK(view_find(path, getpid(), &p));
 	CHECK(!p.last.api[0] && !p.last.bytes && p.refusals == 1);

@@ -1,4 +1,5 @@
-/* The region's file in every state in which it can be found: never a crash, a hang or an unlimited process. */
+/* The region's file in every state in which it can be found: never a crash, a hang or an unlimited process.
+ */
 #include "ledger_root.h"
 
 #include "../src/multiprocess/region_layout.h"
@@ -146,7 +147,8 @@ static void check_stamp_replaced(const char *path, void (*spoil)(struct region_s
 	fd = open(path, O_RDWR);
 	MUST(pread(fd, &stamp, sizeof stamp, 0) == sizeof stamp);
 	spoil(&stamp);
-	MUST(pwrite(fd, &stamp, sizeof stamp, 0) == sizeof stamp && ftruncate(fd, (off_t)size) == 0 && !close(fd));
+	MUST(pwrite(fd, &stamp, sizeof stamp, 0) == sizeof stamp && ftruncate(fd, (off_t)size) == 0 &&
+	     !close(fd));
 	check_replaced(path, size < sizeof(struct region));
 }
 
@@ -311,7 +313,7 @@ static void program_handler(int signal, siginfo_t *info, void *context)
 /* In a process image of its own: this one has had our handler since its first region. */
 static int program_with_handler(const char *path, const char *own_file)
 {
-	struct sigaction act = { .sa_sigaction = program_handler, .sa_flags = SA_SIGINFO };
+	struct sigaction act = {.sa_sigaction = program_handler, .sa_flags = SA_SIGINFO};
 	struct ledger *l = test_ledger(path, 1000);
 	int fd = open(own_file, O_RDWR | O_CREAT, 0600), status = 0;
 

@@ -1,11 +1,13 @@
-/* Arbitrary bytes as a region: whatever a file holds, and whatever it turns into while it is mapped, nothing crashes,
- * hangs or gives a process more than its own settings allow.
+/* Arbitrary bytes as a region: whatever a file holds, and whatever it turns into while it is mapped, nothing
+ * crashes, hangs or gives a process more than its own settings allow.
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined test/fuzz/fuzz_region.c \
- *		src/multiprocess/hip_multiprocess_memory_limit.c -o fuzz_region && ./fuzz_region test/fuzz/corpus/region
+ *		src/multiprocess/hip_multiprocess_memory_limit.c -o fuzz_region && ./fuzz_region
+ * test/fuzz/corpus/region
  *
- * Input: the first byte says when it strikes and who looks, the rest is written over the region, run by run: two bytes of offset in
- * units of 8 bytes (the header and the first slots and rows), one of length, then the bytes.
+ * Input: the first byte says when it strikes and who looks, the rest is written over the region, run by run:
+ * two bytes of offset in units of 8 bytes (the header and the first slots and rows), one of length, then the
+ * bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -33,7 +35,7 @@ static void must(int condition, const char *what)
 
 static struct ledger *open_ledger(void *storage)
 {
-	struct ledger_settings s = { .path = path, .wait_ms = 1 };
+	struct ledger_settings s = {.path = path, .wait_ms = 1};
 
 	s.limit[0] = LIMIT;
 	return ledger_init(storage, &s);
@@ -42,7 +44,7 @@ static struct ledger *open_ledger(void *storage)
 /* A struct region has its rows of device 0 and its first statuses far behind: every fourth run goes there. */
 static size_t place(const uint8_t *run)
 {
-	static const size_t base[] = { 0, 0, offsetof(struct region, row), offsetof(struct region, status) };
+	static const size_t base[] = {0, 0, offsetof(struct region, row), offsetof(struct region, status)};
 
 	return base[run[1] >> 6] + 8 * (size_t)(run[0] | (run[1] & 63) << 8);
 }
@@ -74,7 +76,8 @@ static void look(void)
 	memset(storage, 0, ledger_view_size());
 	if (ledger_view_open(view, path) == 0) {
 		while (ledger_view_next(view, &slot, &process))
-			must(memchr(process.command, 0, sizeof process.command) != NULL, "command is not terminated");
+			must(memchr(process.command, 0, sizeof process.command) != NULL,
+			     "command is not terminated");
 		ledger_view_close(view);
 	}
 }
@@ -86,10 +89,12 @@ static void use(struct ledger *l)
 	ledger_used(l, 0, LEDGER_REQUESTED);
 	must(ledger_free(l, 0, LEDGER_REQUESTED) <= LIMIT, "more is free than the limit");
 	must(ledger_limit(l, 0) <= LIMIT, "the limit was raised");
-	must(ledger_reserve(l, 0, LEDGER_REQUESTED, LIMIT + 1) != LEDGER_GRANTED, "more than all was granted");
+	must(ledger_reserve(l, 0, LEDGER_REQUESTED, LIMIT + 1) != LEDGER_GRANTED,
+	     "more than all was granted");
 	if (out != LEDGER_GRANTED)
 		return;
-	must(ledger_reserve(l, 0, LEDGER_REQUESTED, LIMIT - 599) != LEDGER_GRANTED, "more than the rest was granted");
+	must(ledger_reserve(l, 0, LEDGER_REQUESTED, LIMIT - 599) != LEDGER_GRANTED,
+	     "more than the rest was granted");
 	ledger_settle(l, 0, LEDGER_REQUESTED, 600);
 	ledger_note_refusal(l, "hipMalloc", 0, LEDGER_REQUESTED, 1);
 	ledger_release(l, 0, LEDGER_REQUESTED, 600);

@@ -231,13 +231,8 @@ unlocked:
        do
        :: i<e -> q=ident[i]; x=gone[i]; w=asked[i]-x; x=0;
           if
-#ifdef BUG_LIVING
-          :: q!=0 && dead[q] -> skip
-          :: q==0 || !dead[q] -> y=y+w
-#else
           :: q!=0 && dead[q] && ident[i]==q -> skip
           :: q==0 || !dead[q] || ident[i]!=q -> y=y+w
-#endif
           fi; atomic { q=0; w=0; i++ }
        :: else -> break
        od; i=0; e=0;

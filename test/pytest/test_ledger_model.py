@@ -28,7 +28,7 @@ def search(tmp_path, definitions, *, is_progress=False, minutes=3):
     generated = run("spin", "-a", *definitions, str(MODEL))
     assert (tmp_path / "pan.c").exists(), generated.stdout + generated.stderr
     kind = ["-DNP", "-DNFAIR=4"] if is_progress else ["-DSAFETY"]
-    built = run("gcc", "-O2", "-w", "-DCOLLAPSE", "-DMEMLIM=6000", *kind, "-o", "pan", "pan.c")
+    built = run("gcc", "-O1", "-w", "-DCOLLAPSE", "-DMEMLIM=6000", *kind, "-o", "pan", "pan.c")
     assert built.returncode == 0, built.stderr
     out = run("./pan", "-m200000", "-w24", *(["-l", "-f"] if is_progress else [])).stdout
     line = next(line for line in out.splitlines() if "errors:" in line)
