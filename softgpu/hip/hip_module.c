@@ -57,7 +57,8 @@ HIP_API hipError_t hipModuleLoadData(void **module, const void *image)
 	return HIP_LEAVE(module_new(module, image));
 }
 
-HIP_API hipError_t hipModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
+HIP_API hipError_t hipModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
+				       void **values)
 {
 	HIP_ENTER(hipModuleLoadDataEx);
 	(void)count, (void)options, (void)values;

@@ -229,7 +229,8 @@ void pool_forget(void)
 /* 5.2.3 answers success and NULL when memory has run out. */
 static hipError_t malloc_async(void **ptr, size_t size, struct pool *pool, hipStream_t stream)
 {
-	struct ihipGraph *graph = hip_release == 52 ? NULL : stream_capture(stream); /* 5.2.3 has no alloc nodes */
+	struct ihipGraph *graph =
+	    hip_release == 52 ? NULL : stream_capture(stream); /* 5.2.3 has no alloc nodes */
 	hipError_t error;
 
 	if (!size) {
