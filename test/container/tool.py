@@ -77,6 +77,14 @@ def build_runtime():
 
 
 @functools.cache
+def build_emulated_driver():
+    """What softgpu/kfd/run needs; the ROCm runtimes it fetches itself."""
+    with exclusive("kfd"):
+        quietly("cmake", "-S", ROOT / "softgpu" / "kfd", "-B", ROOT / "build" / "softgpu-kfd")
+        quietly("cmake", "--build", ROOT / "build" / "softgpu-kfd")
+
+
+@functools.cache
 def build_actor():
     ledger = ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c"
     return build_program("slot_actor", ROOT / "test" / "container" / "slot_actor.c", ledger, flags=["-pthread"])
