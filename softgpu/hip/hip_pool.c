@@ -229,7 +229,8 @@ void pool_forget(void)
 /* 5.2.3 answers success and NULL when memory has run out. */
 static hipError_t malloc_async(void **ptr, size_t size, struct pool *pool, hipStream_t stream)
 {
-	struct ihipGraph *graph = stream_capture(stream);
+	struct ihipGraph *graph =
+	    hip_release == 52 ? NULL : stream_capture(stream); /* 5.2.3 has no alloc nodes */
 	hipError_t error;
 
 	if (!size) {
@@ -283,7 +284,7 @@ HIP_API hipError_t hipFreeAsync(void *ptr, hipStream_t stream)
 		return HIP_LEAVE(hipErrorInvalidValue);
 	if (!stream_device(stream))
 		return HIP_LEAVE(hipErrorContextIsDestroyed);
-	graph = stream_capture(stream);
+	graph = hip_release == 52 ? NULL : stream_capture(stream);
 	if (graph)
 		return HIP_LEAVE(graph_capture_free(graph, ptr));
 	block = hip_find(ptr);

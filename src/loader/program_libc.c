@@ -11,6 +11,7 @@ struct program_libc program_libc;
 /* Written under the loader lock while objects are opened, before the program runs a second thread. */
 static struct {
 	const uintptr_t *block; /* argc, argv, NULL, envp, NULL, auxv */
+	const Elf64_auxv_t *auxv; /* found early: unsetenv() may put a NULL before the one that ends envp */
 	struct link_map *main_map;
 	char ***libc_environ;
 	char ***main_environ;
@@ -33,6 +34,16 @@ static void find_initial_block(struct link_map *map)
 		if (stack_end)
 			program.block = *stack_end;
 	}
+}
+
+static void find_auxv(void)
+{
+	const char *const *word = program_initial_environment();
+
+	while (word && *word)
+		word++;
+	if (word)
+		program.auxv = (const Elf64_auxv_t *)(word + 1);
 }
 
 static char ***find_environ(const struct elf_object *object)
@@ -64,7 +75,10 @@ void program_libc_objopen(struct link_map *map, long namespace)
 		return;
 	if (!program.main_map)
 		program.main_map = map;
-	find_initial_block(program.main_map);
+	if (!program.block) {
+		find_initial_block(program.main_map);
+		find_auxv();
+	}
 	if (program.has_libc || !elf_object_load(&object, map) ||
 	    !elf_object_address(&object, "__libc_start_main"))
 		return;
@@ -85,13 +99,7 @@ const char *const *program_initial_environment(void)
 
 const Elf64_auxv_t *program_auxv(void)
 {
-	const char *const *word = program_initial_environment();
-
-	if (!word)
-		return NULL;
-	while (*word)
-		word++;
-	return (const Elf64_auxv_t *)(word + 1);
+	return program.auxv;
 }
 
 uint64_t program_auxv_value(uint64_t type)

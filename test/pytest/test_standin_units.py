@@ -6,18 +6,26 @@ import pytest
 from standin import BUILD, RELEASES, TOP, build, environment, library
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("name", ["memory", "pool", "vmm"])
-def test_the_standin_behaves_as_the_real_runtime_in(name, release, tmp_path):
+def build_and_run(name, provider, release, tmp_path):
     build()
     program = tmp_path / "client"
     subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program,
                     TOP / "test" / f"test_standin_{name}.c", TOP / "softgpu/hip/state.c", TOP / "softgpu/hip/settings.c",
-                    library(release), f"-Wl,-rpath,{BUILD}"], check=True)
+                    provider, f"-Wl,-rpath,{BUILD}"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=300,
                           env=environment(release, STATE=tmp_path / "state", DEVICES=2))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith(", 0 failed\n")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("name", ["memory", "pool", "vmm"])
+def test_libamdhip64_behaves_as_the_real_one_in(name, release, tmp_path):
+    build_and_run(name, library(release), release, tmp_path)
+
+
+def test_libhsa_runtime64_behaves_as_the_real_one(tmp_path):
+    build_and_run("hsa", BUILD / "libhsa-runtime64.so.1", 72, tmp_path)
 
 
 @pytest.mark.parametrize("major", [5, 6, 7])
