@@ -40,6 +40,8 @@ def quietly(*command, **options):
 
 @functools.cache
 def build_tool():
+    if "AMVGPU_TOOL" in os.environ:  # another build, with sanitizers for example
+        return pathlib.Path(os.environ["AMVGPU_TOOL"])
     with exclusive("tool"):
         if not (BUILD / "tool" / "Makefile").exists():
             quietly("cmake", "-S", ROOT / "tools" / "amvgpu", "-B", BUILD / "tool", "-G", "Unix Makefiles",
