@@ -135,7 +135,7 @@ static void forget_bystanders(struct doctor *d, unsigned from, int first)
 	bool any = false;
 
 	for (unsigned i = from; i < d->patient_count; i++)
-		any |= d->patients[i].has_runtime;
+		any |= d->patients[i].has_runtime && !d->patients[i].is_probe;
 	for (unsigned i = from; i < d->patient_count; i++) {
 		if (any ? d->patients[i].has_runtime : d->patients[i].pid == first)
 			d->patients[kept++] = d->patients[i];

@@ -99,7 +99,7 @@ static uint64_t find_in_memory(int pid, int memory)
 static int copy_region(int memory, uint64_t address)
 {
 	static const uint64_t any_boot[2];
-	struct region *copy = malloc(sizeof *copy);
+	struct region *copy = aligned_alloc(_Alignof(struct region), sizeof *copy);
 	int fd = memfd_create("amvgpu-private", MFD_CLOEXEC);
 	int error = 0;
 
