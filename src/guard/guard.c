@@ -222,25 +222,13 @@ static void start_again(const struct guard *g, const struct exec_plan *plan)
 	SYS_CALL(SYS_execve, EXE, arguments, entries);
 }
 
-/* `ld.so program` before 2.34, when its file was called ld-2.31.so: under any audit library dlopen crashes there. */
-static bool is_old_loader(const struct guard *g)
-{
-	const char *name = g->exe;
-
-	for (const char *c = name; *c; c++) {
-		if (*c == '/')
-			name = c + 1;
-	}
-	return !auxv_value(g->environment, AT_BASE) && text_starts(name, "ld-2.");
-}
-
 /* With more rights than its user a program gets no library by path, and the next start would be no different. */
 static void start_with_library(const char *const *environment)
 {
 	struct guard g = { .environment = environment };
 	struct exec_plan plan;
 
-	if (auxv_value(environment, AT_SECURE) || !exe_load(&g) || is_old_loader(&g))
+	if (auxv_value(environment, AT_SECURE) || !exe_load(&g))
 		return;
 	env_read(ENV_POD_PATH, &g.pod);
 	if (find_library(&g) && !was_tried(&g) && !exempt_list_has(env_find(&g.pod, EXEMPT_NAME), g.exe)) {
