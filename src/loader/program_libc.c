@@ -11,7 +11,10 @@ struct program_libc program_libc;
 /* Written under the loader lock while objects are opened, before the program runs a second thread. */
 static struct {
 	const uintptr_t *block; /* argc, argv, NULL, envp, NULL, auxv */
-	const Elf64_auxv_t *auxv; /* found early: unsetenv() may put a NULL before the one that ends envp */
+	/* Found at once. unsetenv() may put a NULL before the one that ends envp; where a program is an argument of ld.so
+	 * before 2.36 the block's start becomes stack again. */
+	const char *const *environment;
+	const Elf64_auxv_t *auxv;
 	struct link_map *main_map;
 	char ***libc_environ;
 	char ***main_environ;
@@ -36,14 +39,16 @@ static void find_initial_block(struct link_map *map)
 	}
 }
 
-static void find_auxv(void)
+static void find_parts(void)
 {
-	const char *const *word = program_initial_environment();
+	const char *const *word;
 
-	while (word && *word)
+	if (!program.block)
+		return;
+	word = program.environment = (const char *const *)(program.block + 1 + program.block[0] + 1);
+	while (*word)
 		word++;
-	if (word)
-		program.auxv = (const Elf64_auxv_t *)(word + 1);
+	program.auxv = (const Elf64_auxv_t *)(word + 1);
 }
 
 static char ***find_environ(const struct elf_object *object)
@@ -77,7 +82,7 @@ void program_libc_objopen(struct link_map *map, long namespace)
 		program.main_map = map;
 	if (!program.block) {
 		find_initial_block(program.main_map);
-		find_auxv();
+		find_parts();
 	}
 	if (program.has_libc || !elf_object_load(&object, map) ||
 	    !elf_object_address(&object, "__libc_start_main"))
@@ -94,7 +99,7 @@ const char *const *program_initial_arguments(void)
 
 const char *const *program_initial_environment(void)
 {
-	return program.block ? (const char *const *)(program.block + 1 + program.block[0] + 1) : NULL;
+	return program.environment;
 }
 
 const Elf64_auxv_t *program_auxv(void)

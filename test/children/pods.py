@@ -123,7 +123,7 @@ class Pod:
                   'mount --bind "$1/libamvgpu.so" "$0/usr/local/vgpu/libamvgpu.so" && '
                   'mount --bind "$1/libamvgpu_guard.so" "$0/usr/local/vgpu/libamvgpu_guard.so" && '
                   'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && root=$0 && shift && '
-                  'exec chroot "$root" /usr/bin/env -i "$@" /bin/sh -c "echo ready; read x"')
+                  'exec chroot "$root" /opt/children/start "$@" -- /bin/sh -c "echo ready; read x"')
         self.init = subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, self.root, self.programs,
              *[f"{name}={value}" for name, value in self.specification.items()]],
