@@ -221,7 +221,7 @@ enum driver_node driver_identify(int fd, uint64_t *tag)
 {
 	struct stat file;
 
-	if ((!driver_is_connected() && !foreigners) || fd < 0 || fstat(fd, &file))
+	if ((!driver_is_connected() && !foreigners) || fd < 0 || real()->fstatat(fd, "", &file, AT_EMPTY_PATH))
 		return NODE_NONE;
 	if (driver_is_connected() && file.st_dev == kfd_stat.st_dev && file.st_ino == kfd_stat.st_ino)
 		return NODE_KFD;
