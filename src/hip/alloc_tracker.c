@@ -164,6 +164,15 @@ struct tracker *tracker_new(void)
 	return memory;
 }
 
+static bool add_locked(struct shard *s, struct entry e)
+{
+	bool ok = s->count < s->capacity / 5 * 4 || grow(s);
+
+	if (ok)
+		insert(s, e);
+	return ok;
+}
+
 bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 {
 	struct entry e = { (uint64_t)key, pack(value) };
@@ -176,8 +185,24 @@ bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 	shard_lock(s);
 	if ((old = search(s, e.key, 1u << value.class)))
 		*old = e;
-	else if ((ok = s->count < s->capacity / 5 * 4 || grow(s)))
-		insert(s, e);
+	else
+		ok = add_locked(s, e);
+	shard_unlock(s);
+	return ok;
+}
+
+bool tracker_raise(struct tracker *t, const void *key, unsigned class)
+{
+	struct entry e = { (uint64_t)key, pack((struct tracked){ .size = 1, .class = (uint8_t)class }) };
+	struct shard *s = shard_of(t, e.key);
+	struct entry *old;
+	bool ok = true;
+
+	shard_lock(s);
+	if ((old = search(s, e.key, 1u << class)))
+		old->word += (uint64_t)1 << 16;
+	else
+		ok = add_locked(s, e);
 	shard_unlock(s);
 	return ok;
 }

@@ -45,8 +45,8 @@ static inline const char *candidate_path(const struct ledger *l, unsigned i)
 /* The two other names beside place->path. */
 static inline void place_set_names(struct region_place *place)
 {
-	struct text hidden = { place->hidden, sizeof place->hidden, 0 };
-	struct text aside = { place->aside, sizeof place->aside, 0 };
+	struct text hidden = {place->hidden, sizeof place->hidden, 0};
+	struct text aside = {place->aside, sizeof place->aside, 0};
 
 	for (size_t i = 0; place->path[i]; i++) {
 		if (place->path[i] == '/')
@@ -61,10 +61,11 @@ static inline void place_set_names(struct region_place *place)
 	text_add(&aside, ".unusable");
 }
 
-/* Absolute, so that a later chdir does not lead elsewhere. False: no path, or too long for its names beside it. */
+/* Absolute, so that a later chdir does not lead elsewhere. False: no path, or too long for its names beside
+ * it. */
 static inline bool place_set_path(struct region_place *place, const char *path)
 {
-	struct text out = { place->path, sizeof place->path, 0 };
+	struct text out = {place->path, sizeof place->path, 0};
 
 	if (path[0] != '/') {
 		if (SYS_CALL(SYS_getcwd, place->path, sizeof place->path, 0) <= 0 || place->path[0] != '/')
@@ -197,14 +198,15 @@ static inline int private_attach(struct ledger *l, enum ledger_reason reason)
 
 static inline int ledger_attach(struct ledger *l)
 {
-	struct region_finder f = { .deadline_ns = ledger_now_ns() + l->kept.wait_ns };
+	struct region_finder f = {.deadline_ns = ledger_now_ns() + l->kept.wait_ns};
 	const char *path;
 
 	boot_read(f.boot);
 	l->state.ident = ident_read();
 	l->state.space = space_read();
 	for (unsigned i = 0; (path = candidate_path(l, i)); i++) {
-		int fd = place_set_path(&l->state.place, path) ? region_file_open(&f, &l->state.place) : -ENOENT;
+		int fd =
+		    place_set_path(&l->state.place, path) ? region_file_open(&f, &l->state.place) : -ENOENT;
 		int result = fd < 0 ? fd : region_attach(l, fd, f.deadline_ns);
 
 		if (result > 0)
