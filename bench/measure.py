@@ -15,6 +15,7 @@ LIBRARY = ROOT / "build-hip" / "libamvgpu.so"
 LIMIT = 64 << 30
 STEERING = ("HIP_", "HSA_", "AMD_TASK", "LIBHIP", "ROCR_", "ROC_", "CUDA_", "SOFTGPU_", "LD_", "KFDEMU", "BENCH_")
 SYMBOLS = 100_000
+COST = ("cost", "calls", "crowd", "flip", "floor")
 
 
 def shell(*command, **options):
@@ -50,7 +51,7 @@ def build():
     quietly("cmake", "-S", ROOT, "-B", ROOT / "build" / "all")
     for target in ("softgpu_hip7", "softgpu_hsa"):
         quietly("cmake", "--build", ROOT / "build" / "all", "--target", target, "--parallel", os.cpu_count())
-    compile_c("cost", *sorted(HERE.glob("*.c")), "-ldl")
+    compile_c("cost", *(HERE / f"{name}.c" for name in COST), "-ldl")
     compile_c("spawn", HERE / "programs" / "spawn.c")
     compile_c("slots", HERE / "programs" / "slots.c", ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c")
     compile_c("nothing.so", "-shared", "-fPIC", HERE / "programs" / "nothing.c", "-nostdlib")
