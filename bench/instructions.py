@@ -49,3 +49,8 @@ def record(library=measure.LIBRARY):
     compiler = subprocess.run(["gcc", "-dumpfullversion"], text=True, capture_output=True, check=True).stdout.strip()
     BASELINE.write_text(json.dumps({"compiler": f"gcc {compiler}", "instructions": counts}, indent=1) + "\n")
     return counts
+
+
+if __name__ == "__main__":
+    measure.build()
+    print(record())
