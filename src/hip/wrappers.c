@@ -129,6 +129,7 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 		return hipSuccess;
 	}
 	hip_undo(copy, class, key);
+	gate_give_up(charge);
 	return gate_refuse(copy);
 }
 

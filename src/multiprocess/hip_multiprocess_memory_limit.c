@@ -136,6 +136,7 @@ static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledge
 		if (out != LEDGER_GRANTED)
 			return out;
 	}
+	lifetime_fd_renew(l);
 	lock = queue_lock(l, deadline);
 	if (lock < 0)
 		return reserve_unlocked(l, b, n, deadline);

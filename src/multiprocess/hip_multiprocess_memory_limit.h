@@ -120,7 +120,8 @@ struct ledger_process {
 	uint64_t migrated[LEDGER_DEVICES];
 };
 struct ledger_view;
-/* 0 or -errno (-EPROTO: not a region of this version). view: ledger_view_size() bytes, zeroed. */
+/* 0 or -errno (-EPROTO: not a region of this version). path NULL: LEDGER_DEFAULT_PATH. view: ledger_view_size() bytes,
+ * zeroed. */
 size_t ledger_view_size(void);
 int ledger_view_open(struct ledger_view *view, const char *path);
 void ledger_view_close(struct ledger_view *view);

@@ -145,8 +145,8 @@ static inline bool slot_try(struct ledger *l, struct region *r, int fd, unsigned
 }
 
 /* fd: the description that r was mapped through. 0, or -ENOSPC: all slots are taken.
- * Without the lock (somebody stands still with it) nobody is reaped and the compare-and-swap alone decides.
- */
+ * Without the lock (somebody stands still with it, or waits with it for a call in flight) nobody is reaped
+ * and the compare-and-swap alone decides. */
 static inline int slot_claim(struct ledger *l, struct region *r, int fd, uint64_t deadline_ns)
 {
 	bool is_locked = region_lock_on(fd, deadline_ns) == 0;

@@ -42,7 +42,7 @@ static inline int place_open(struct region_place *place, const char *path, int a
 	struct stat st;
 	int fd;
 
-	if (!place_set_path(place, path))
+	if (!place_set_path(place, path ? path : LEDGER_DEFAULT_PATH))
 		return -ENAMETOOLONG;
 	fd = sys_open(place->path, access | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 	if (fd < 0)

@@ -42,7 +42,8 @@ def make_programs():
     folder = BUILD / "children" / "programs"
     with matrix.only_one():
         folder.mkdir(parents=True, exist_ok=True)
-        newest = max(p.stat().st_mtime for p in [*HERE.glob("*.c"), LIBRARY, GUARD, STANDIN / "libamdhip64.so.7"])
+        newest = max(p.stat().st_mtime for p in [*HERE.glob("*.c"), HERE / "workers.py",
+                                                LIBRARY, GUARD, STANDIN / "libamdhip64.so.7"])
         mark = folder / ".made"
         if mark.exists() and mark.stat().st_mtime >= newest:
             return folder
@@ -51,6 +52,7 @@ def make_programs():
         compile_child("raw.c", folder / "raw_static", "-static", libraries=False)
         compile_child("start.c", folder / "start", "-static", libraries=False)
         subprocess.run(["musl-gcc", "-O2", "-o", folder / "raw_musl", HERE / "raw.c"], check=True)
+        shutil.copy(HERE / "workers.py", folder / "workers.py")
         for name in ("libamdhip64.so.7", "libhsa-runtime64.so.1"):
             shutil.copy(STANDIN / name, folder / name)
         shutil.copy(LIBRARY, folder / "libamvgpu.so")
@@ -64,7 +66,7 @@ ACCOUNTS = {
     "group": "root:x:0:\npod:x:1000:\ntty:x:5:\n",
     "shadow": "root:*:19000:0:99999:7:::\npod:*:19000:0:99999:7:::\n",
     "sudoers": "Defaults env_reset, !requiretty\nroot ALL=(ALL) NOPASSWD: ALL\npod ALL=(ALL) NOPASSWD: ALL\n",
-    "hosts": "127.0.0.1 localhost pod\n",
+    "hosts": f"127.0.0.1 localhost {os.uname().nodename}\n",
     "login.defs": "",
     "environment": "",
 }
@@ -149,7 +151,7 @@ class Pod:
     def run(self, command, environment=None, user=None, **options):
         if isinstance(command, str):
             command = ["/bin/sh", "-c", command]
-        return subprocess.run(self.command(command, environment, user), capture_output=True, text=True, timeout=120,
+        return subprocess.run(self.command(command, environment, user), capture_output=True, text=True, timeout=40,
                               stdin=subprocess.DEVNULL, **options)
 
     def says(self, command, environment=None, user=None):
