@@ -27,6 +27,8 @@ enum {
 	MAX_ROUNDS = 20000,
 	MAX_SAMPLES = 400000,
 	SAMPLES_AT_ONCE = 100,
+	ENOUGH_NS = 1500000000, /* for the batches of one figure, and again for its single calls */
+	FEWEST_ROUNDS = 5,
 };
 
 static struct calls calls[FLIP_MODES];
@@ -98,9 +100,12 @@ static void sample(struct job *job, enum flip_mode mode, double *out, unsigned c
 static void report_tail(struct job *job, unsigned rounds)
 {
 	static double samples[FLIP_MODES][MAX_SAMPLES];
+	double deadline = now_ns() + ENOUGH_NS;
 	unsigned count = 0;
 
 	for (; rounds && count + SAMPLES_AT_ONCE <= MAX_SAMPLES; rounds--, count += SAMPLES_AT_ONCE) {
+		if (count > FEWEST_ROUNDS * SAMPLES_AT_ONCE && now_ns() > deadline)
+			break;
 		sample(job, FLIP_WITHOUT, &samples[FLIP_WITHOUT][count], SAMPLES_AT_ONCE);
 		sample(job, FLIP_WITH, &samples[FLIP_WITH][count], SAMPLES_AT_ONCE);
 	}
@@ -114,10 +119,13 @@ static bool measure(const char *name, bool (*once)(const struct calls *), unsign
 {
 	static double with[MAX_ROUNDS], without[MAX_ROUNDS], again[MAX_ROUNDS], added[MAX_ROUNDS], noise[MAX_ROUNDS];
 	struct job job = { .once = once };
+	double deadline = now_ns() + ENOUGH_NS;
 
 	calibrate(&job);
 	rounds = rounds < MAX_ROUNDS ? rounds : MAX_ROUNDS;
 	for (unsigned i = 0; i < rounds; i++) {
+		if (i > FEWEST_ROUNDS && now_ns() > deadline)
+			rounds = i + 1;
 		without[i] = batch(&job, FLIP_WITHOUT, job.per_batch);
 		with[i] = batch(&job, FLIP_WITH, job.per_batch);
 		again[i] = batch(&job, FLIP_WITHOUT, job.per_batch);

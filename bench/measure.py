@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -11,10 +12,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 HERE = ROOT / "bench"
 BUILD = ROOT / "build" / "bench"
 STANDIN = ROOT / "build" / "all" / "softgpu" / "hip"
-LIBRARY = ROOT / "build-hip" / "libamvgpu.so"
+LIBRARY = BUILD / "libamvgpu.so"  # a copy: what is measured stays the same if somebody builds meanwhile
+BUILT = ROOT / "build-hip" / "libamvgpu.so"
 LIMIT = 64 << 30
 STEERING = ("HIP_", "HSA_", "AMD_TASK", "LIBHIP", "ROCR_", "ROC_", "CUDA_", "SOFTGPU_", "LD_", "KFDEMU", "BENCH_")
 SYMBOLS = 100_000
+COST = ("cost", "calls", "crowd", "flip", "floor")
 
 
 def shell(*command, **options):
@@ -43,14 +46,19 @@ def build_many_symbols():
     quietly("gcc", "-no-pie", "-o", BUILD / "symbols", program, BUILD / "libsymbols.so", f"-Wl,-rpath,{BUILD}")
 
 
+def build_cost():
+    compile_c("cost", *(HERE / f"{name}.c" for name in COST), "-ldl")
+
+
 def build():
     BUILD.mkdir(parents=True, exist_ok=True)
-    if not LIBRARY.exists():
+    if not BUILT.exists():
         quietly("make", "-C", ROOT, "-f", "Makefile.hip", "all")
+    shutil.copy(BUILT, LIBRARY)
     quietly("cmake", "-S", ROOT, "-B", ROOT / "build" / "all")
     for target in ("softgpu_hip7", "softgpu_hsa"):
         quietly("cmake", "--build", ROOT / "build" / "all", "--target", target, "--parallel", os.cpu_count())
-    compile_c("cost", *sorted(HERE.glob("*.c")), "-ldl")
+    build_cost()
     compile_c("spawn", HERE / "programs" / "spawn.c")
     compile_c("slots", HERE / "programs" / "slots.c", ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c")
     compile_c("nothing.so", "-shared", "-fPIC", HERE / "programs" / "nothing.c", "-nostdlib")

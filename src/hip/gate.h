@@ -61,6 +61,12 @@ static inline void gate_allocation_begin(void)
 		gate_thread.was_refused = gate_thread.has_overdrawn = 0;
 }
 
+/* The runtime works on an allocation that a wrapper has charged and reports: there is nothing left to do for it. */
+static inline bool gate_is_within_allocation(void)
+{
+	return gate_thread.inside && gate_thread.may_refuse;
+}
+
 static inline void gate_driver_refused(unsigned device)
 {
 	gate_thread.was_refused = (uint8_t)(device + 1);

@@ -175,6 +175,9 @@ static hsa_status_t hsa_amd_memory_pool_allocate_wrapper(hsa_amd_memory_pool_t p
 	struct request r = { .bytes = size, .function = "hsa_amd_memory_pool_allocate" };
 	hsa_status_t status;
 
+	if (gate_is_within_allocation())
+		return REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size,
+													      flags, ptr);
 	if (!request_begin(&r, copy, pool.handle, caller))
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	status = REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size, flags,
