@@ -242,8 +242,6 @@ static int counted(const struct call *call, unsigned long command, void *args)
 		return kfd_import(call, args);
 	case KFD_AVAILABLE_MEMORY:
 		return kfd_available(call, args);
-	case KFD_CREATE_QUEUE:
-		return queues_create(call->real, call->fd, args);
 	case KFD_UPDATE_QUEUE:
 		return queues_update(call->real, call->fd, args);
 	case KFD_SET_CU_MASK:
@@ -259,7 +257,9 @@ static int counted(const struct call *call, unsigned long command, void *args)
 	case DRM_PRIME_FD_TO_HANDLE:
 		return drm_import(call, args);
 	default:
-		return kfd_svm(call, command, args);
+		return IOC_WITHOUT_SIZE((uint32_t)command) == KFD_CREATE_QUEUE ?
+			       queues_create(call->real, call->fd, command, args) :
+			       kfd_svm(call, command, args);
 	}
 }
 
@@ -271,7 +271,6 @@ static bool is_counted(unsigned long command)
 	case KFD_EXPORT_DMABUF:
 	case KFD_IMPORT_DMABUF:
 	case KFD_AVAILABLE_MEMORY:
-	case KFD_CREATE_QUEUE:
 	case KFD_UPDATE_QUEUE:
 	case KFD_SET_CU_MASK:
 	case KFD_DESTROY_QUEUE:
@@ -281,7 +280,8 @@ static bool is_counted(unsigned long command)
 	case DRM_PRIME_FD_TO_HANDLE:
 		return true;
 	default:
-		return IOC_WITHOUT_SIZE((uint32_t)command) == KFD_SVM;
+		return IOC_WITHOUT_SIZE((uint32_t)command) == KFD_SVM ||
+		       IOC_WITHOUT_SIZE((uint32_t)command) == KFD_CREATE_QUEUE;
 	}
 }
 

@@ -61,16 +61,16 @@ static uint32_t mask_bits(const struct topology_gpu *gpu)
 	return (bits + 31) / 32 * 32;
 }
 
-int queues_create(ioctl_function real, int fd, struct kfd_create_queue *args)
+int queues_create(ioctl_function real, int fd, unsigned long command, struct kfd_create_queue *args)
 {
 	const struct topology_gpu *gpu;
 	struct cu_mask mask;
 	int result;
 
 	if (!is_compute(args->queue_type))
-		return real(fd, KFD_CREATE_QUEUE, args);
+		return real(fd, command, args);
 	args->queue_priority = in_class(args->queue_priority);
-	result = real(fd, KFD_CREATE_QUEUE, args);
+	result = real(fd, command, args);
 	gpu = topology_by_gpu_id(args->gpu_id);
 	if (result || !gpu || !queue_table())
 		return result;
