@@ -104,6 +104,7 @@ def make_root(suite, guard, launchers=False):
             (partial / "usr/bin/sudo").chmod(0o4755)
         for name in ("opt/children", "usr/local/vgpu", "proc", "root", "dev"):
             (partial / name).mkdir(parents=True, exist_ok=True)
+        shutil.copy("/lib/ld-musl-x86_64.so.1", partial / "lib" / "ld-musl-x86_64.so.1")
         put(partial / LIBRARY_AT[1:], "")
         put(partial / GUARD_AT[1:], "")
         if guard:
