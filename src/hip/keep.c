@@ -30,6 +30,7 @@ static struct {
 	const char *pinned[ENV_VARIABLE_COUNT]; /* our values */
 	struct text texts;			/* the initial block is the program's to overwrite: copies */
 	char small[4096];
+	bool is_made;
 	uint32_t is_overridden, is_logged;
 } keep;
 
@@ -298,8 +299,9 @@ void keep_init(void)
 {
 	struct env_block block = { .pointers = program_initial_environment() };
 
-	if (!block.pointers || keep.count)
+	if (!block.pointers || keep.is_made)
 		return;
+	keep.is_made = true;
 	collect(&block);
 	exec_keep_init(keep.assignments, keep.count);
 	exec_keep_judge(&judge);
