@@ -150,7 +150,7 @@ def spawn(rounds, at_once, *program, variants=("-", LIBRARY, BUILD / "nothing.so
     return {"without": statistics.median(without), "with": statistics.median(with_it),
             "nothing": statistics.median(nothing), "added": statistics.median(differences),
             "nothing_added": statistics.median(n - (a + b) / 2 for n, a, b in zip(nothing, without, again)),
-            "noise": statistics.median(b - a for a, b in zip(without, again)), "rounds": rounds, "at_once": at_once}
+            "noise": statistics.median(b - a for a, b in zip(without, again)), "rounds": len(without), "at_once": at_once}
 
 
 def unwrapped_through_plt(pairs=15):

@@ -186,8 +186,10 @@ EXPORT unsigned la_objclose(uintptr_t *cookie)
 {
 	struct link_map *map = (struct link_map *)*cookie;
 
-	hip_copy_close(map);
-	hsa_copy_close(map);
+	if (symbols_wanted) { /* else there is no copy to look for, and no page to touch at the end of most programs */
+		hip_copy_close(map);
+		hsa_copy_close(map);
+	}
 	ioctl_objclose(map);
 	return 0;
 }
