@@ -1,8 +1,8 @@
 /* The kernel interfaces we look at: AMD's KFD and DRM, declared by ourselves.
  *
  * The library is built against kernel headers as old as KFD 1.6; these structures are the kernel's stable uAPI
- * (include/uapi/linux/kfd_ioctl.h 1.17, drm/drm.h, drm/amdgpu_drm.h). Commands are compared whole: the console's ioctls
- * share KFD's letter.
+ * (include/uapi/linux/kfd_ioctl.h 1.17, drm/drm.h, drm/amdgpu_drm.h). Commands are compared with their direction: the
+ * console's ioctls share KFD's letter.
  */
 #ifndef AMVGPU_KFD_ABI_H
 #define AMVGPU_KFD_ABI_H
@@ -20,7 +20,6 @@ struct kfd_create_queue {
 	uint32_t queue_id;	 /* out */
 	uint64_t eop_buffer_address, eop_buffer_size, ctx_save_restore_address;
 	uint32_t ctx_save_restore_size, ctl_stack_size;
-	/* 8 bytes more since ROCr 6.4.3, nothing to us */
 };
 enum { KFD_QUEUE_COMPUTE = 0, KFD_QUEUE_COMPUTE_AQL = 2 };
 
@@ -78,6 +77,7 @@ struct kfd_svm {
 };
 enum { KFD_SVM_OP_SET_ATTR = 0, KFD_SVM_ATTR_PREFERRED_LOC = 0, KFD_SVM_ATTR_PREFETCH_LOC = 1 };
 
+#define KFD_CREATE_QUEUE     IOC_COMMAND(IOC_WR, 'K', 0x02, sizeof(struct kfd_create_queue))
 #define KFD_DESTROY_QUEUE    IOC_COMMAND(IOC_WR, 'K', 0x03, sizeof(struct kfd_destroy_queue))
 #define KFD_UPDATE_QUEUE     IOC_COMMAND(IOC_W, 'K', 0x07, sizeof(struct kfd_update_queue))
 #define KFD_ALLOC_MEMORY     IOC_COMMAND(IOC_WR, 'K', 0x16, sizeof(struct kfd_alloc_memory))
@@ -86,11 +86,12 @@ enum { KFD_SVM_OP_SET_ATTR = 0, KFD_SVM_ATTR_PREFERRED_LOC = 0, KFD_SVM_ATTR_PRE
 #define KFD_IMPORT_DMABUF    IOC_COMMAND(IOC_WR, 'K', 0x1d, sizeof(struct kfd_import_dmabuf))
 #define KFD_AVAILABLE_MEMORY IOC_COMMAND(IOC_WR, 'K', 0x23, sizeof(struct kfd_available_memory))
 #define KFD_EXPORT_DMABUF    IOC_COMMAND(IOC_WR, 'K', 0x24, sizeof(struct kfd_export_dmabuf))
-/* The size field of these varies: the thunk adds the size of the attributes to the one, the other grew (88 bytes to ROCr 5.7.1,
- * 96 since 6.4.3). The driver takes either by its number. */
+/* The thunk adds the size of the attributes to this one, so its size field varies. */
 #define KFD_SVM		     IOC_COMMAND(IOC_WR, 'K', 0x20, 0)
-#define KFD_CREATE_QUEUE     IOC_COMMAND(IOC_WR, 'K', 0x02, 0)
+/* A newer header's structure is the older one and more behind it; the kernel takes either, by number. The direction tells
+ * them from the console's, which have none. */
 #define IOC_WITHOUT_SIZE(command) ((command) & 0xc000ffffu)
+#define IOC_SIZE(command) ((command) >> 16 & 0x3fffu)
 
 struct drm_gem_close {
 	uint32_t handle, pad;
@@ -116,7 +117,7 @@ enum { DRM_DOMAIN_VRAM = 4 };
 #define DRM_PRIME_FD_TO_HANDLE IOC_COMMAND(IOC_WR, 'd', 0x2e, sizeof(struct drm_prime))
 #define DRM_GEM_CREATE	       IOC_COMMAND(IOC_WR, 'd', 0x40, sizeof(union drm_gem_create))
 
-_Static_assert(sizeof(struct kfd_create_queue) == 0x58 && KFD_ALLOC_MEMORY == 0xc0284b16 && KFD_FREE_MEMORY == 0x40084b17 &&
+_Static_assert(KFD_CREATE_QUEUE == 0xc0584b02 && KFD_ALLOC_MEMORY == 0xc0284b16 && KFD_FREE_MEMORY == 0x40084b17 &&
 		       KFD_EXPORT_DMABUF == 0xc0104b24 && DRM_GEM_CREATE == 0xc0206440 &&
 		       DRM_PRIME_FD_TO_HANDLE == 0xc00c642e && DRM_GEM_CLOSE == 0x40086409,
 	       "a structure has another size than the kernel's");

@@ -75,12 +75,24 @@ static long enter_mended(const struct call *call, const struct exec_plan *plan)
 	return call->enter(call, entries);
 }
 
+/* Plans what path gets, and tells the judge. False: the given environment is right. */
+static bool plan_for(struct exec_plan *plan, const char *path, text_list environment)
+{
+	const struct exec_judge *judge = exec_keep_judge_now();
+
+	exec_plan_make(plan, environment);
+	if (!plan->entries || (judge && judge->is_exempt(path)))
+		return false;
+	if (plan->overridden)
+		judge->note_overridden();
+	return true;
+}
+
 static long run(const struct call *call, text_list environment)
 {
 	struct exec_plan plan;
 
-	exec_plan_make(&plan, environment);
-	if (!plan.entries)
+	if (!plan_for(&plan, call->path, environment))
 		return call->enter(call, environment);
 	if (plan.is_too_large)
 		return fail(call, E2BIG);
@@ -265,8 +277,7 @@ static struct command command_open(const char *command)
 	struct command c = {command, NULL, 0};
 	struct exec_plan plan;
 
-	exec_plan_make(&plan, live_environment());
-	if (!command || !plan.entries)
+	if (!command || !plan_for(&plan, NULL, live_environment()))
 		return c;
 	c.text = NULL;
 	if (plan.is_too_large) {

@@ -612,6 +612,72 @@ VERB(do_memset)
 	ANSWER("%d\n", CALL(hipMemset, (void *, int, size_t), (value(1), number(2), size(3))));
 }
 
+VERB(do_setaccess) /* setaccess VA SIZE DEVICE */
+{
+	struct {
+		int location_type, id, flags;
+	} access = { 1, number(3), 3 };
+
+	ANSWER("%d\n", CALL(hipMemSetAccess, (void *, size_t, const void *, size_t), (value(1), size(2), &access, 1)));
+}
+
+VERB(do_addressfree)
+{
+	ANSWER("%d\n", CALL(hipMemAddressFree, (void *, size_t), (value(1), size(2))));
+}
+
+/* The plain name takes the device's number in every release; 7.x exports a newer one beside it. */
+VERB(do_prefetch) /* prefetch PTR SIZE DEVICE */
+{
+	ANSWER("%d\n", CALL(hipMemPrefetchAsync, (void *, size_t, int, void *), (value(1), size(2), number(3), NULL)));
+}
+
+VERB(do_module) /* module NAME FILE */
+{
+	int r = CALL(hipModuleLoad, (void **, const char *), (slot(1), word(2)));
+
+	ANSWER("%d\n", r);
+}
+
+VERB(do_unload)
+{
+	ANSWER("%d\n", CALL(hipModuleUnload, (void *), (value(1))));
+}
+
+VERB(do_function) /* function NAME MODULE SYMBOL */
+{
+	int r = CALL(hipModuleGetFunction, (void **, void *, const char *), (slot(1), value(2), word(3)));
+
+	ANSWER("%d\n", r);
+}
+
+VERB(do_kernel) /* kernel FUNCTION GROUPS POINTER: waits for its end */
+{
+	void *pointer = value(3), *arguments[] = { &pointer };
+	int r = CALL(hipModuleLaunchKernel,
+		     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
+		     (value(1), (unsigned)number(2), 1, 1, 256, 1, 1, 0, NULL, arguments, NULL));
+
+	if (!r)
+		r = CALL(hipDeviceSynchronize, (void), ());
+	ANSWER("%d\n", r);
+}
+
+VERB(do_limit) /* limit WHICH SIZE: 0 stack, 2 heap of the device */
+{
+	ANSWER("%d\n", CALL(hipDeviceSetLimit, (int, size_t), (number(1), size(2))));
+}
+
+VERB(do_streammask) /* streammask NAME WORD WORD ...: a stream on these compute units */
+{
+	uint32_t mask[14];
+	unsigned count = 0;
+
+	for (unsigned i = 2; i < word_count; i++)
+		mask[count++] = (uint32_t)strtoul(word(i), NULL, 16);
+	ANSWER("%d\n", CALL(hipExtStreamCreateWithCUMask, (void **, uint32_t, const uint32_t *), (slot(1), count, mask)));
+}
+
 /* ---- the process ---- */
 
 VERB(do_setenv)
@@ -870,6 +936,8 @@ static const struct {
 	V(hammer), V(mipcreate), V(freemip), V(mipdestroy), V(hold), V(drop), V(getpool), V(setpool),
 	V(putenv), V(environ), V(cumaskstream),
 	V(instantiate_flags), V(instantiate_params), V(graphdestroy), V(graphtrim), V(launch_spt), V(race),
+	V(setaccess), V(addressfree), V(prefetch), V(module), V(unload), V(function), V(kernel), V(limit),
+	V(streammask),
 #undef V
 };
 
