@@ -686,6 +686,47 @@ VERB(do_setenv)
 	ANSWER("0\n");
 }
 
+extern char **environ;
+
+VERB(do_putenv) /* putenv NAME VALUE */
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "%s=%s", word(1), word(2)) < 0 || putenv(text))
+		abort();
+	ANSWER("0\n");
+}
+
+/* environ NAME VALUE: a new array of variables, without setenv or putenv */
+VERB(do_environ)
+{
+	static char *block[512];
+	size_t length = strlen(word(1));
+	unsigned n = 0;
+
+	for (char **e = environ; *e && n < 510; e++) {
+		if (strncmp(*e, word(1), length) || (*e)[length] != '=')
+			block[n++] = *e;
+	}
+	if (asprintf(&block[n], "%s=%s", word(1), word(2)) < 0)
+		abort();
+	block[n + 1] = NULL;
+	environ = block;
+	ANSWER("0\n");
+}
+
+VERB(do_cumaskstream) /* cumaskstream NAME WORD… */
+{
+	uint32_t mask[12];
+	unsigned n = 0;
+
+	while (n + 2 < word_count && n < 12) {
+		mask[n] = (uint32_t)strtoul(word(n + 2), NULL, 0);
+		n++;
+	}
+	ANSWER("%d\n", CALL(hipExtStreamCreateWithCUMask, (void **, uint32_t, const uint32_t *), (slot(1), n, mask)));
+}
+
 VERB(do_getenv)
 {
 	char *v = getenv(word(1));
@@ -892,10 +933,11 @@ static const struct {
 	V(mempool), V(defaultpool), V(pooldestroy), V(threshold), V(trim), V(begin), V(end), V(capturing), V(instantiate),
 	V(launch), V(execdestroy), V(reset), V(info), V(totalmem), V(props), V(attribute), V(last), V(peek), V(extlast),
 	V(ipcget), V(ipcopen), V(ipcclose), V(memset), V(setenv), V(getenv), V(pid), V(exit), V(quit), V(fork), V(thread),
-	V(hammer), V(setaccess), V(addressfree), V(prefetch), V(module), V(unload), V(function), V(kernel), V(limit),
-	V(streammask),
 	V(hammer), V(mipcreate), V(freemip), V(mipdestroy), V(hold), V(drop), V(getpool), V(setpool),
+	V(putenv), V(environ), V(cumaskstream),
 	V(instantiate_flags), V(instantiate_params), V(graphdestroy), V(graphtrim), V(launch_spt), V(race),
+	V(setaccess), V(addressfree), V(prefetch), V(module), V(unload), V(function), V(kernel), V(limit),
+	V(streammask),
 #undef V
 };
 

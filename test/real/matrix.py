@@ -300,7 +300,7 @@ def does_not_exist(row):
 
 # What a release does instead: (row, claim) -> {release: (mark, why)}
 HOST = ("host", "the release takes host memory when the card is full, and says success, as on a card of that size")
-HANGS = ("hangs", "5.2.3 hangs by itself when threads use pools (facts: softgpu); not run")
+HANGS = ("hangs", "5.2.3 hangs by itself when threads use pools; not run")
 UNLIKE = collections.defaultdict(dict)
 for _row in (*ARRAYS, "hipMallocManaged"):
     for _release in RELEASES:
