@@ -32,6 +32,7 @@ enum hip_function {
 	HELPER(hipGetStreamDeviceId, (hipStream_t))                                                                    \
 	HELPER(hipStreamIsCapturing, (hipStream_t, int *))                                                             \
 	HELPER(hipMemPoolTrimTo, (hipMemPool_t, size_t))                                                               \
+	HELPER(hipMemPoolGetAttribute, (hipMemPool_t, int, void *))                                                    \
 	HELPER(hipMemGetAddressRange, (hipDeviceptr_t *, size_t *, hipDeviceptr_t))                                    \
 	HELPER(hipGraphGetNodes, (hipGraph_t, hipGraphNode_t *, size_t *))                                             \
 	HELPER(hipGraphNodeGetType, (hipGraphNode_t, int *))                                                           \

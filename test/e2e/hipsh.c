@@ -795,14 +795,22 @@ struct hammer {
 	unsigned seed;
 	int rounds;
 	size_t most;
+	int is_async;
 	int granted, refused, wrong;
 };
+
+static int hammer_alloc(const struct hammer *h, void **ptr, size_t bytes)
+{
+	int (*alloc)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
+	int (*alloc_async)(void **, size_t, void *) = (int (*)(void **, size_t, void *))find("hipMallocAsync");
+
+	return h->is_async ? alloc_async(ptr, bytes, NULL) : alloc(ptr, bytes);
+}
 
 /* Random allocations and frees of one thread; everything is free at the end. */
 static void *hammer_main(void *argument)
 {
 	struct hammer *h = argument;
-	int (*alloc)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
 	int (*release)(void *) = (int (*)(void *))find("hipFree");
 	void *held[8] = { 0 };
 
@@ -814,7 +822,7 @@ static void *hammer_main(void *argument)
 			held[k] = NULL;
 			continue;
 		}
-		int r = alloc(&held[k], 1 + (size_t)rand_r(&h->seed) * 37 % h->most);
+		int r = hammer_alloc(h, &held[k], 1 + (size_t)rand_r(&h->seed) * 37 % h->most);
 
 		if (r) {
 			held[k] = NULL;
@@ -831,7 +839,7 @@ static void *hammer_main(void *argument)
 	return NULL;
 }
 
-VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
+VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED [async] */
 {
 	enum { MOST_THREADS = 64 };
 	struct hammer h[MOST_THREADS];
@@ -839,7 +847,8 @@ VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
 	int n = number(1), granted = 0, refused = 0, wrong = 0;
 
 	for (int i = 0; i < n; i++) {
-		h[i] = (struct hammer){ .seed = (unsigned)number(4) + (unsigned)i, .rounds = number(2), .most = size(3) };
+		h[i] = (struct hammer){ .seed = (unsigned)number(4) + (unsigned)i, .rounds = number(2), .most = size(3),
+				      .is_async = !strcmp(word(5), "async") };
 		pthread_create(&thread[i], NULL, hammer_main, &h[i]);
 	}
 	for (int i = 0; i < n; i++) {
