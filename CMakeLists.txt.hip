@@ -29,10 +29,13 @@ function(add_freestanding name map)
 	target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
 	target_compile_options(${name} PRIVATE
 		-O2 -g -ffreestanding -fvisibility=hidden -fno-stack-protector -fcf-protection=none
-		-ftls-model=initial-exec -fno-plt -fasynchronous-unwind-tables -fno-tree-loop-distribute-patterns
+		-ftls-model=initial-exec -fno-plt -fasynchronous-unwind-tables
 		-mno-sse -mgeneral-regs-only -Wall -Wextra -Wvla -Wno-missing-field-initializers)
+	# memcpy and its kin must not be turned into calls of themselves.
 	if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
 		target_compile_options(${name} PRIVATE -fno-builtin)
+	else()
+		target_compile_options(${name} PRIVATE -fno-tree-loop-distribute-patterns)
 	endif()
 	target_link_options(${name} PRIVATE
 		-nostdlib -nostartfiles -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack

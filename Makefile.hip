@@ -21,8 +21,10 @@ clean:
 
 dist: all
 	mkdir -p $(DIST_DIR)
-	install -m 0555 $(LIBRARY) $(DIST_DIR)/libamvgpu.so
-	ROCM_HOME=$(ROCM_HOME) test/build_memory_limit $(DIST_DIR)/test_memory_limit
+	install -m 0555 $(LIBRARY) $(DIST_DIR)/.libamvgpu.so.new
+	mv -f $(DIST_DIR)/.libamvgpu.so.new $(DIST_DIR)/libamvgpu.so
+	ROCM_HOME=$(ROCM_HOME) test/build_memory_limit $(DIST_DIR)/.test_memory_limit.new
+	mv -f $(DIST_DIR)/.test_memory_limit.new $(DIST_DIR)/test_memory_limit
 	test/check_glibc_abi.sh $(DIST_DIR)/libamvgpu.so
 
 test check:

@@ -1,5 +1,5 @@
-/* The functions of the C library (and one of libdrm's) that the emulation stands in for. Everything that is not a
- * device node or an emulated file goes to the original untouched. */
+/* The functions of the C library (and one of libdrm's) that the emulation stands in for. Everything that is
+ * not a device node or an emulated file goes to the original untouched. */
 #define _GNU_SOURCE
 #include "driver.h"
 #include "drm.h"
@@ -19,11 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define PATH_BYTES 4096
 
-enum { NOT_A_DEVICE = 1, FIRST_MINOR = 128 };
+enum { NOT_A_DEVICE = 1, FIRST_MINOR = 128, DRM_MAJOR = 226 };
 
 /* ---- device nodes ---- */
 
@@ -83,30 +84,30 @@ static bool is_device(const char *path)
 
 /* ---- opening ---- */
 
-#define OPEN(name)                                                                                                    \
-	EXPORT int name(const char *path, int flags, ...)                                                             \
-	{                                                                                                              \
-		mode_t mode = 0;                                                                                       \
-		va_list args;                                                                                          \
-                                                                                                                       \
-		va_start(args, flags);                                                                                 \
-		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
-			mode = va_arg(args, mode_t);                                                                   \
-		va_end(args);                                                                                          \
-		return open_any(AT_FDCWD, path, flags, mode);                                                          \
+#define OPEN(name)                                                                                           \
+	EXPORT int name(const char *path, int flags, ...)                                                    \
+	{                                                                                                    \
+		mode_t mode = 0;                                                                             \
+		va_list args;                                                                                \
+                                                                                                             \
+		va_start(args, flags);                                                                       \
+		if (flags & (O_CREAT | __O_TMPFILE))                                                         \
+			mode = va_arg(args, mode_t);                                                         \
+		va_end(args);                                                                                \
+		return open_any(AT_FDCWD, path, flags, mode);                                                \
 	}
 
-#define OPENAT(name)                                                                                                  \
-	EXPORT int name(int dir, const char *path, int flags, ...)                                                    \
-	{                                                                                                              \
-		mode_t mode = 0;                                                                                       \
-		va_list args;                                                                                          \
-                                                                                                                       \
-		va_start(args, flags);                                                                                 \
-		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
-			mode = va_arg(args, mode_t);                                                                   \
-		va_end(args);                                                                                          \
-		return open_any(dir, path, flags, mode);                                                               \
+#define OPENAT(name)                                                                                         \
+	EXPORT int name(int dir, const char *path, int flags, ...)                                           \
+	{                                                                                                    \
+		mode_t mode = 0;                                                                             \
+		va_list args;                                                                                \
+                                                                                                             \
+		va_start(args, flags);                                                                       \
+		if (flags & (O_CREAT | __O_TMPFILE))                                                         \
+			mode = va_arg(args, mode_t);                                                         \
+		va_end(args);                                                                                \
+		return open_any(dir, path, flags, mode);                                                     \
 	}
 
 OPEN(open)
@@ -223,6 +224,24 @@ EXPORT int statx(int dir, const char *restrict path, int flags, unsigned int mas
 	char buffer[PATH_BYTES];
 
 	return real()->statx(dir, topology_redirect(path, buffer, sizeof buffer), flags, mask, out);
+}
+
+/* A render node's descriptor is a character device with the node's number, as libdrm and others expect. */
+EXPORT int fstat(int fd, struct stat *out)
+{
+	uint64_t tag;
+	int result = real()->fstatat(fd, "", out, AT_EMPTY_PATH);
+
+	if (!result && driver_is_connected() && driver_identify(fd, &tag) == NODE_RENDER) {
+		out->st_mode = S_IFCHR | 0666;
+		out->st_rdev = makedev(DRM_MAJOR, FIRST_MINOR + tag % MAX_CARDS);
+	}
+	return result;
+}
+
+EXPORT int fstat64(int fd, struct stat64 *out)
+{
+	return fstat(fd, (struct stat *)out);
 }
 
 /* ---- descriptors ---- */

@@ -44,6 +44,8 @@ bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct t
 bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct tracked *value);
 /* Adds to the size of the entry and returns the new size; an entry that reaches 0 is gone. -1: no such entry. */
 int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change);
+/* Adds 1 to the size of the entry, which is made where there is none. False: no memory. */
+bool tracker_raise(struct tracker *t, const void *key, unsigned class);
 /* Sets the flag of the entry: true if this call did it. */
 bool tracker_flag(struct tracker *t, const void *key, unsigned class);
 /* Drops all entries of one class on one device; returns the sum of their sizes and their number. */

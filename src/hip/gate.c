@@ -63,18 +63,16 @@ bool gate_init(void)
 	return gate.ledger;
 }
 
-void gate_note_refusal(enum hip_function function, unsigned device, enum ledger_book book, uint64_t bytes)
+void gate_note_refusal(const char *function, unsigned device, enum ledger_book book, uint64_t bytes)
 {
-	const char *name = hip_function_name(function);
-
-	ledger_note_refusal(gate.ledger, name, device, book, bytes);
+	ledger_note_refusal(gate.ledger, function, device, book, bytes);
 	if (__atomic_load_n(&gate.refusal_is_logged, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&gate.refusal_is_logged, 1, __ATOMIC_RELAXED))
 		return;
 	LOG(LOG_WARN,
 	    "%s refused %u bytes on device %u: limit %m, %s %m. Further refusals are counted, not logged; see amvgpu "
 	    "status.",
-	    name, bytes, (uint64_t)device, ledger_limit(gate.ledger, device),
+	    function, bytes, (uint64_t)device, ledger_limit(gate.ledger, device),
 	    book == LEDGER_REQUESTED ? "in use" : "taken from the driver", ledger_used(gate.ledger, device, book));
 }
 
@@ -89,7 +87,7 @@ bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal
 	if (bytes >> 62 && !ledger_limit(gate.ledger, charge->device))
 		return true; /* the runtime's to refuse */
 	if (ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, bytes) != LEDGER_GRANTED) {
-		gate_note_refusal(function, charge->device, LEDGER_REQUESTED, bytes);
+		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_REQUESTED, bytes);
 		return false;
 	}
 	charge->bytes = bytes;
@@ -102,19 +100,21 @@ void gate_withdraw(const struct charge *charge)
 		ledger_withdraw(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
 }
 
-/* Brings the reservation to what the call really took. */
-static bool adjust(struct charge *charge, enum hip_function function, uint64_t got)
+/* Settled before more is reserved: a request must not wait for its own thread's announcement. */
+static bool settle_bytes(struct charge *charge, enum hip_function function, uint64_t got)
 {
+	uint64_t more = got > charge->bytes ? got - charge->bytes : 0;
+
 	if (got < charge->bytes) {
 		ledger_withdraw(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes - got);
-	} else if (got > charge->bytes) {
-		uint64_t more = got - charge->bytes;
-
-		if (ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, more) != LEDGER_GRANTED) {
-			gate_note_refusal(function, charge->device, LEDGER_REQUESTED, got);
-			return false;
-		}
+		charge->bytes = got;
 	}
+	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
+	if (more && ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, more) != LEDGER_GRANTED) {
+		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_REQUESTED, got);
+		return false;
+	}
+	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, more);
 	charge->bytes = got;
 	return true;
 }
@@ -126,17 +126,19 @@ bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got
 
 	if (!charge->bytes)
 		return true;
-	if (got != charge->bytes && !adjust(charge, function, got)) {
-		gate_withdraw(charge);
+	if (!settle_bytes(charge, function, got))
 		return false;
-	}
-	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, got);
 	if (!tracker_put(gate.tracker, key, value)) {
 		ledger_note_reason(gate.ledger, LEDGER_REASON_TRACKER_FULL);
 		LOG(LOG_WARN, "no memory to remember an allocation: it stays charged until this process ends");
 	}
 	ledger_note_allocations(gate.ledger, 1);
 	return true;
+}
+
+void gate_give_up(const struct charge *charge)
+{
+	ledger_release(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
 }
 
 hipError_t gate_refuse(const struct hip_copy *copy)

@@ -14,8 +14,10 @@ struct gate_thread {
 	uint8_t inside;	    /* depth of the runtime's own calls, which are not charged again */
 	uint8_t may_refuse; /* depth of allocation calls: the driver's ENOMEM reaches one, which expects it */
 	uint8_t is_fragile; /* depth of calls that ENOMEM would break: they overdraw and are rolled back */
-	uint8_t in_ioctl;   /* an outer ioctl is being counted */
-	uint8_t function;   /* enum hip_function of the outermost allocation call */
+	uint8_t in_ioctl;   /* an outer ioctl or close is being counted */
+	/* In the outermost allocation call: */
+	uint8_t was_refused;   /* 1 + the device on which the driver said ENOMEM for us */
+	uint8_t has_overdrawn; /* a fragile call has got more than the limit leaves */
 };
 extern __thread struct gate_thread gate_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -49,16 +51,42 @@ struct charge {
 };
 
 /* Puts a refusal on record; the first of a process is logged too. */
-void gate_note_refusal(enum hip_function function, unsigned device, enum ledger_book book, uint64_t bytes);
+void gate_note_refusal(const char *function, unsigned device, enum ledger_book book, uint64_t bytes);
+
+/* Around an allocation call, which the driver may refuse. Calls nest: what the driver refused is on record once, for the
+ * outermost, and only if that failed: the runtime may have trimmed its cache and tried again. */
+static inline void gate_allocation_begin(void)
+{
+	if (!gate_thread.may_refuse++)
+		gate_thread.was_refused = gate_thread.has_overdrawn = 0;
+}
+
+/* The runtime works on an allocation that a wrapper has charged and reports: there is nothing left to do for it. */
+static inline bool gate_is_within_allocation(void)
+{
+	return gate_thread.inside && gate_thread.may_refuse;
+}
+
+static inline void gate_driver_refused(unsigned device)
+{
+	gate_thread.was_refused = (uint8_t)(device + 1);
+}
+
+static inline void gate_allocation_end(const char *function, bool has_failed, uint64_t bytes)
+{
+	if (!--gate_thread.may_refuse && has_failed && gate_thread.was_refused)
+		gate_note_refusal(function, gate_thread.was_refused - 1u, LEDGER_PHYSICAL, bytes);
+}
 
 /* Reserves bytes on the device that HIP calls ordinal. False: refused, and the refusal is on record. */
 bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal, uint64_t bytes);
 void gate_withdraw(const struct charge *charge);
 
 /* The allocation under key is there and has got bytes. False: it took more than was reserved and that does not fit; the
- * charge is withdrawn and the caller must free it. */
+ * caller must free it and then give the charge up. */
 bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got, enum tracker_class class,
 		 const void *key);
+void gate_give_up(const struct charge *charge);
 
 /* Makes the runtime itself say "out of memory", so that its last error is its own. Returns that error. */
 hipError_t gate_refuse(const struct hip_copy *copy);

@@ -5,13 +5,12 @@
 #include "exempt.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
-#include "../sys/once.h"
+
+struct settings_read settings_read;
 
 static struct {
-	uint32_t loaded;   /* once */
 	uint32_t numbered; /* once */
 	bool pod_is_known;
-	struct env_policy policy;
 	uint8_t device_index[ENV_DEVICES];
 	uint8_t agent_index[ENV_DEVICES];
 } state;
@@ -25,31 +24,31 @@ static void load(void)
 		own.pointers = program_initial_environment();
 	state.pod_is_known = !pod_error;
 	if (exempt_is_self(&pod)) {
-		state.policy = (struct env_policy){ .priority = -1 };
+		settings_read.policy = (struct env_policy){ .priority = -1 };
 		LOG(LOG_INFO, "the pod specification exempts this program: nothing is limited");
 		return;
 	}
-	env_policy_load(&state.policy, &pod, &own);
-	if (state.policy.value[ENV_LIBHIP_LOG_LEVEL]) {
-		const char *text = state.policy.value[ENV_LIBHIP_LOG_LEVEL];
+	env_policy_load(&settings_read.policy, &pod, &own);
+	if (settings_read.policy.value[ENV_LIBHIP_LOG_LEVEL]) {
+		const char *text = settings_read.policy.value[ENV_LIBHIP_LOG_LEVEL];
 		uint64_t level = 0;
 
 		log_set_level(text_number(&text, &level) && !*text && level <= LOG_DEBUG ? (int)level : 0);
 	}
-	if (state.policy.invalid)
+	if (settings_read.policy.invalid)
 		LOG(LOG_WARN, "'%s' is no memory limit: write digits and K, M, G or T, as in 4G. It limits nothing.",
-		    state.policy.invalid);
-	if (state.policy.limit_raise_ignored)
+		    settings_read.policy.invalid);
+	if (settings_read.policy.limit_raise_ignored)
 		LOG(LOG_WARN, "a larger limit than the pod's was asked for; the pod's holds");
 }
 
-const struct env_policy *settings(void)
+const struct env_policy *settings_load(void)
 {
-	if (once_begin(&state.loaded)) {
+	if (once_begin(&settings_read.once)) {
 		load();
-		once_end(&state.loaded);
+		once_end(&settings_read.once);
 	}
-	return &state.policy;
+	return &settings_read.policy;
 }
 
 bool settings_pod_is_known(void)

@@ -64,10 +64,10 @@ static bool hip_is_fragile(const struct hip_copy *copy, const struct hip_pooled 
 	return pooled->is_pooled && copy->release >= 70;
 }
 
-static void hip_trim(struct hip_copy *copy, hipMemPool_t pool)
+static void hip_trim(struct hip_copy *copy, const struct hip_pooled *pooled)
 {
-	hipMemPool_t current = NULL;
-	int ordinal = hip_current_device(copy);
+	hipMemPool_t pool = pooled->pool, current = NULL;
+	int ordinal = pool ? -1 : hip_stream_device(copy, pooled->stream);
 
 	if (!copy->hipMemPoolTrimTo)
 		return;
@@ -80,20 +80,31 @@ static void hip_trim(struct hip_copy *copy, hipMemPool_t pool)
 	gate_leave();
 }
 
+/* Roll-backs in progress. Another thread's block may come from the very chunk that is to go. */
+static uint32_t rolling_back;
+
+/* Whether a fragile call has to be rolled back: it has overdrawn itself, or shares with one that has. */
 static bool is_overdrawn(const struct charge *charge)
 {
-	uint64_t limit = charge->bytes ? ledger_limit(gate_ledger(), charge->device) : 0;
+	uint64_t limit;
 
+	if (!charge->bytes || gate_thread.has_overdrawn)
+		return charge->bytes;
+	if (!__atomic_load_n(&rolling_back, __ATOMIC_ACQUIRE))
+		return false;
+	limit = ledger_limit(gate_ledger(), charge->device);
 	return limit && ledger_used(gate_ledger(), charge->device, LEDGER_PHYSICAL) > limit;
 }
 
 /* Gives the block back and has the pool give up what it does not need. */
 static void hip_roll_back(struct hip_copy *copy, const struct hip_pooled *pooled, void *key)
 {
+	__atomic_add_fetch(&rolling_back, 1, __ATOMIC_RELEASE);
 	gate_enter();
 	REAL(hipFreeAsync, (void *, hipStream_t))(key, pooled->stream);
 	gate_leave();
-	hip_trim(copy, pooled->pool);
+	hip_trim(copy, pooled);
+	__atomic_sub_fetch(&rolling_back, 1, __ATOMIC_RELEASE);
 }
 
 /* What a call that the runtime calls a success is to the program. 5.2.3's hipMallocAsync says success with NULL where memory
@@ -107,7 +118,7 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 	}
 	if (hip_is_fragile(copy, pooled) && is_overdrawn(charge)) {
 		hip_roll_back(copy, pooled, key);
-		gate_note_refusal(function, charge->device, LEDGER_PHYSICAL, charge->bytes);
+		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_PHYSICAL, charge->bytes);
 		gate_withdraw(charge);
 		return gate_refuse(copy);
 	}
@@ -118,23 +129,24 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 		return hipSuccess;
 	}
 	hip_undo(copy, class, key);
+	gate_give_up(charge);
 	return gate_refuse(copy);
 }
 
 /* Around the real call: the driver may refuse it, unless the runtime would break. */
-static void hip_begin(const struct hip_copy *copy, enum hip_function function, const struct hip_pooled *pooled)
+static void hip_begin(const struct hip_copy *copy, const struct hip_pooled *pooled)
 {
-	gate_thread.inside++;
-	gate_thread.may_refuse++;
+	gate_enter();
+	gate_allocation_begin();
 	gate_thread.is_fragile += hip_is_fragile(copy, pooled);
-	gate_thread.function = function;
 }
 
-static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled)
+static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled, enum hip_function function,
+		    hipError_t result, const struct charge *charge)
 {
 	gate_thread.is_fragile -= hip_is_fragile(copy, pooled);
-	gate_thread.may_refuse--;
-	gate_thread.inside--;
+	gate_allocation_end(hip_function_name(function), result != hipSuccess, charge->bytes);
+	gate_leave();
 }
 
 #define ALLOC(name, node, since, params, args, on, wanted, got, kind, key)                                             \
@@ -148,9 +160,9 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 			return REAL(name, params) args;                                                                \
 		if (!gate_reserve(&charge, HIP_##name, (on), (wanted)))                                                \
 			return gate_refuse(copy);                                                                      \
-		hip_begin(copy, HIP_##name, &pooled);                                                                  \
+		hip_begin(copy, &pooled);                                                                  \
 		result = REAL(name, params) args;                                                                      \
-		hip_end(copy, &pooled);                                                                                \
+		hip_end(copy, &pooled, HIP_##name, result, &charge);                                                   \
 		if (result == hipSuccess)                                                                              \
 			return hip_finish(copy, &charge, HIP_##name, charge.bytes ? (got) : 0, CLASS_##kind,           \
 					  charge.bytes ? (void *)(key) : NULL, &pooled);                               \
@@ -414,7 +426,7 @@ static hipError_t graph_launch(hipGraphExec_t exec, hipStream_t stream, enum hip
 	if (!gate_is_inside() && tracker_find(gate_tracker(), exec, 1u << TRACK_EXEC, &e) && !e.flag &&
 	    tracker_flag(gate_tracker(), exec, TRACK_EXEC)) {
 		if (ledger_reserve(gate_ledger(), e.device, LEDGER_REQUESTED, e.size) != LEDGER_GRANTED) {
-			gate_note_refusal(function, e.device, LEDGER_REQUESTED, e.size);
+			gate_note_refusal(hip_function_name(function), e.device, LEDGER_REQUESTED, e.size);
 			e.flag = false;
 			tracker_put(gate_tracker(), exec, e);
 			return gate_refuse(copy);

@@ -128,10 +128,10 @@ static bool request_begin(struct request *r, const struct hsa_copy *copy, uint64
 		r->device = devices_of_pool(&copy->devices, pool);
 	if (r->device >= 0 &&
 	    ledger_reserve(gate_ledger(), (unsigned)r->device, LEDGER_REQUESTED, r->bytes) != LEDGER_GRANTED) {
-		ledger_note_refusal(gate_ledger(), r->function, (unsigned)r->device, LEDGER_REQUESTED, r->bytes);
+		gate_note_refusal(r->function, (unsigned)r->device, LEDGER_REQUESTED, r->bytes);
 		return false;
 	}
-	gate_thread.may_refuse++;
+	gate_allocation_begin();
 	return true;
 }
 
@@ -139,7 +139,7 @@ static void request_end(const struct request *r, hsa_status_t status, unsigned c
 {
 	struct tracked value = { .size = r->bytes, .device = (uint8_t)r->device, .class = (uint8_t)class };
 
-	gate_thread.may_refuse--;
+	gate_allocation_end(r->function, status != HSA_STATUS_SUCCESS, r->bytes);
 	if (r->device < 0)
 		return;
 	if (status != HSA_STATUS_SUCCESS) {
@@ -175,6 +175,9 @@ static hsa_status_t hsa_amd_memory_pool_allocate_wrapper(hsa_amd_memory_pool_t p
 	struct request r = { .bytes = size, .function = "hsa_amd_memory_pool_allocate" };
 	hsa_status_t status;
 
+	if (gate_is_within_allocation())
+		return REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size,
+													      flags, ptr);
 	if (!request_begin(&r, copy, pool.handle, caller))
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	status = REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size, flags,

@@ -15,7 +15,7 @@ enum { IOCTL_COPIES = 8, ROCM_OBJECTS = 16 };
 struct ioctl_copy {
 	struct link_map *map;
 	struct patch_result patched;
-	void *original;
+	void *original, *original_close;
 };
 
 static struct ioctl_copy copies[IOCTL_COPIES];
@@ -30,8 +30,14 @@ static struct {
 struct call {
 	ioctl_function real;
 	int fd;
+	uint32_t command;
 	const void *caller;
 };
+
+static int go_on(const struct call *call, void *args)
+{
+	return call->real(call->fd, call->command, args);
+}
 
 static bool is_from_rocm(const struct call *call)
 {
@@ -63,9 +69,10 @@ static uint64_t whole_pages(uint64_t size)
 	return size > UINT64_MAX - 4095 ? UINT64_MAX : (size + 4095) & ~(uint64_t)4095;
 }
 
+/* Without a limit nothing is counted, and no region is made. */
 static int device_of(const struct topology_gpu *gpu)
 {
-	return gpu ? gpu->device : TOPOLOGY_NONE;
+	return gpu && settings()->limited ? gpu->device : TOPOLOGY_NONE;
 }
 
 /* ---- KFD ---- */
@@ -77,10 +84,10 @@ static int kfd_alloc(const struct call *call, struct kfd_alloc_memory *args)
 	int result;
 
 	if (!(args->flags & KFD_ALLOC_VRAM))
-		return call->real(call->fd, KFD_ALLOC_MEMORY, args);
+		return go_on(call, args);
 	if (!physical_reserve(&p, device_of(topology_by_gpu_id(args->gpu_id)), bytes, !is_from_rocm(call)))
 		return fail(ENOMEM);
-	result = call->real(call->fd, KFD_ALLOC_MEMORY, args);
+	result = go_on(call, args);
 	if (result)
 		physical_withdraw(&p);
 	else
@@ -91,7 +98,7 @@ static int kfd_alloc(const struct call *call, struct kfd_alloc_memory *args)
 static int kfd_free(const struct call *call, struct kfd_free_memory *args)
 {
 	struct physical_taken taken = physical_take(NAME_KFD_HANDLE, args->handle);
-	int result = call->real(call->fd, KFD_FREE_MEMORY, args);
+	int result = go_on(call, args);
 
 	if (result)
 		physical_put_back(taken);
@@ -100,20 +107,27 @@ static int kfd_free(const struct call *call, struct kfd_free_memory *args)
 	return result;
 }
 
-/* The exporter stays charged; the inode is how an import in this process finds the buffer. */
+/* The exporter stays charged, at least until its descriptor is closed; the inode is how an import in this process finds the
+ * buffer. */
+static void hold_dmabuf(int fd, uint64_t buffer)
+{
+	physical_hold(NAME_INODE, inode_of(fd), buffer);
+	physical_hold(NAME_DESCRIPTOR, physical_descriptor_key(fd), buffer);
+}
+
 static int kfd_export(const struct call *call, struct kfd_export_dmabuf *args)
 {
-	int result = call->real(call->fd, KFD_EXPORT_DMABUF, args);
+	int result = go_on(call, args);
 
 	if (!result)
-		physical_hold(NAME_INODE, inode_of((int)args->dmabuf_fd), physical_find(NAME_KFD_HANDLE, args->handle));
+		hold_dmabuf((int)args->dmabuf_fd, physical_find(NAME_KFD_HANDLE, args->handle));
 	return result;
 }
 
 static int kfd_import(const struct call *call, struct kfd_import_dmabuf *args)
 {
 	uint64_t buffer = physical_find(NAME_INODE, inode_of((int)args->dmabuf_fd));
-	int result = call->real(call->fd, KFD_IMPORT_DMABUF, args);
+	int result = go_on(call, args);
 
 	if (!result && physical_find(NAME_KFD_HANDLE, args->handle) != buffer)
 		physical_hold(NAME_KFD_HANDLE, args->handle, buffer);
@@ -123,7 +137,7 @@ static int kfd_import(const struct call *call, struct kfd_import_dmabuf *args)
 /* What a request can still get. ROCr decides by it how much scratch it keeps for itself. */
 static int kfd_available(const struct call *call, struct kfd_available_memory *args)
 {
-	int result = call->real(call->fd, KFD_AVAILABLE_MEMORY, args);
+	int result = go_on(call, args);
 	int device = result ? TOPOLOGY_NONE : device_of(topology_by_gpu_id(args->gpu_id));
 
 	if (device >= 0) {
@@ -136,9 +150,9 @@ static int kfd_available(const struct call *call, struct kfd_available_memory *a
 }
 
 /* Managed memory moves to the GPU and back at the driver's will; a prefetch or a preferred location is what we can see. */
-static int kfd_svm(const struct call *call, unsigned long command, struct kfd_svm *args)
+static int kfd_svm(const struct call *call, struct kfd_svm *args)
 {
-	int result = call->real(call->fd, command, args);
+	int result = go_on(call, args);
 
 	for (uint32_t i = 0; !result && args->op == KFD_SVM_OP_SET_ATTR && i < args->nattr; i++) {
 		const struct topology_gpu *gpu;
@@ -147,8 +161,8 @@ static int kfd_svm(const struct call *call, unsigned long command, struct kfd_sv
 		    args->attrs[i].type != KFD_SVM_ATTR_PREFERRED_LOC)
 			continue;
 		gpu = topology_by_gpu_id(args->attrs[i].value);
-		if (gpu && gpu->device >= 0) {
-			ledger_note_migrated(gate_ledger(), (unsigned)gpu->device, (int64_t)args->size);
+		if (device_of(gpu) >= 0) {
+			ledger_note_migrated(gate_ledger(), (unsigned)device_of(gpu), (int64_t)args->size);
 			break;
 		}
 	}
@@ -157,23 +171,18 @@ static int kfd_svm(const struct call *call, unsigned long command, struct kfd_sv
 
 /* ---- DRM ---- */
 
-/* "/dev/dri/renderD128": the number behind renderD. */
+/* A render node's minor number is what the topology calls it. */
 static const struct topology_gpu *gpu_of_file(int fd)
 {
-	char path[40], target[64];
-	struct text t = TEXT_ON(path);
-	const char *p = target;
-	uint64_t minor;
-	long n;
+	enum { DRM_MAJOR = 226 };
+	struct stat st;
+	uint32_t major, minor;
 
-	text_add(&t, "/proc/self/fd/");
-	text_add_number(&t, (uint64_t)fd);
-	n = sys_readlink(path, target, sizeof target - 1);
-	target[n > 0 ? n : 0] = 0;
-	while (*p && !text_starts(p, "renderD"))
-		p++;
-	p += *p ? text_length("renderD") : 0;
-	return text_number(&p, &minor) ? topology_by_render_minor((uint32_t)minor) : NULL;
+	if (topology_fstat(fd, &st) || (st.st_mode & S_IFMT) != S_IFCHR)
+		return NULL;
+	major = (uint32_t)(st.st_rdev >> 8 & 0xfff);
+	minor = (uint32_t)((st.st_rdev & 0xff) | (st.st_rdev >> 12 & 0xfff00));
+	return major == DRM_MAJOR ? topology_by_render_minor(minor) : NULL;
 }
 
 static int drm_create(const struct call *call, union drm_gem_create *args)
@@ -182,10 +191,10 @@ static int drm_create(const struct call *call, union drm_gem_create *args)
 	int result;
 
 	if (!(args->in.domains & DRM_DOMAIN_VRAM))
-		return call->real(call->fd, DRM_GEM_CREATE, args);
+		return go_on(call, args);
 	if (!physical_reserve(&p, device_of(gpu_of_file(call->fd)), whole_pages(args->in.bo_size), !is_from_rocm(call)))
 		return fail(ENOMEM);
-	result = call->real(call->fd, DRM_GEM_CREATE, args);
+	result = go_on(call, args);
 	if (result)
 		physical_withdraw(&p);
 	else
@@ -196,7 +205,7 @@ static int drm_create(const struct call *call, union drm_gem_create *args)
 static int drm_close(const struct call *call, struct drm_gem_close *args)
 {
 	struct physical_taken taken = physical_take(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->handle));
-	int result = call->real(call->fd, DRM_GEM_CLOSE, args);
+	int result = go_on(call, args);
 
 	if (result)
 		physical_put_back(taken);
@@ -207,11 +216,10 @@ static int drm_close(const struct call *call, struct drm_gem_close *args)
 
 static int drm_export(const struct call *call, struct drm_prime *args)
 {
-	int result = call->real(call->fd, DRM_PRIME_HANDLE_TO_FD, args);
+	int result = go_on(call, args);
 
 	if (!result)
-		physical_hold(NAME_INODE, inode_of(args->fd),
-			      physical_find(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->handle)));
+		hold_dmabuf(args->fd, physical_find(NAME_GEM_HANDLE, physical_gem_key(call->fd, args->handle)));
 	return result;
 }
 
@@ -219,7 +227,7 @@ static int drm_export(const struct call *call, struct drm_prime *args)
 static int drm_import(const struct call *call, struct drm_prime *args)
 {
 	uint64_t buffer = physical_find(NAME_INODE, inode_of(args->fd)), key;
-	int result = call->real(call->fd, DRM_PRIME_FD_TO_HANDLE, args);
+	int result = go_on(call, args);
 
 	key = physical_gem_key(call->fd, args->handle);
 	if (!result && physical_find(NAME_GEM_HANDLE, key) != buffer)
@@ -229,70 +237,57 @@ static int drm_import(const struct call *call, struct drm_prime *args)
 
 /* ---- The way in ---- */
 
-static int counted(const struct call *call, unsigned long command, void *args)
+/* COUNTED(command, what is done): each command once. */
+#define COMMANDS(COUNTED)                                                                                              \
+	COUNTED(KFD_ALLOC_MEMORY, kfd_alloc(call, args))                                                               \
+	COUNTED(KFD_FREE_MEMORY, kfd_free(call, args))                                                                 \
+	COUNTED(KFD_EXPORT_DMABUF, kfd_export(call, args))                                                             \
+	COUNTED(KFD_IMPORT_DMABUF, kfd_import(call, args))                                                             \
+	COUNTED(KFD_AVAILABLE_MEMORY, kfd_available(call, args))                                                       \
+	COUNTED(KFD_SVM, kfd_svm(call, args))                                                                          \
+	COUNTED(KFD_CREATE_QUEUE, queues_create(call->real, call->fd, call->command, args))                            \
+	COUNTED(KFD_UPDATE_QUEUE, queues_update(call->real, call->fd, call->command, args))                            \
+	COUNTED(KFD_SET_CU_MASK, queues_set_cu_mask(call->real, call->fd, call->command, args))                        \
+	COUNTED(KFD_DESTROY_QUEUE, queues_destroy(call->real, call->fd, call->command, args))                          \
+	COUNTED(DRM_GEM_CREATE, drm_create(call, args))                                                                \
+	COUNTED(DRM_GEM_CLOSE, drm_close(call, args))                                                                  \
+	COUNTED(DRM_PRIME_HANDLE_TO_FD, drm_export(call, args))                                                        \
+	COUNTED(DRM_PRIME_FD_TO_HANDLE, drm_import(call, args))
+
+static int counted(const struct call *call, void *args)
 {
-	switch ((uint32_t)command) {
-	case KFD_ALLOC_MEMORY:
-		return kfd_alloc(call, args);
-	case KFD_FREE_MEMORY:
-		return kfd_free(call, args);
-	case KFD_EXPORT_DMABUF:
-		return kfd_export(call, args);
-	case KFD_IMPORT_DMABUF:
-		return kfd_import(call, args);
-	case KFD_AVAILABLE_MEMORY:
-		return kfd_available(call, args);
-	case KFD_CREATE_QUEUE:
-		return queues_create(call->real, call->fd, args);
-	case KFD_UPDATE_QUEUE:
-		return queues_update(call->real, call->fd, args);
-	case KFD_SET_CU_MASK:
-		return queues_set_cu_mask(call->real, call->fd, args);
-	case KFD_DESTROY_QUEUE:
-		return queues_destroy(call->real, call->fd, args);
-	case DRM_GEM_CREATE:
-		return drm_create(call, args);
-	case DRM_GEM_CLOSE:
-		return drm_close(call, args);
-	case DRM_PRIME_HANDLE_TO_FD:
-		return drm_export(call, args);
-	case DRM_PRIME_FD_TO_HANDLE:
-		return drm_import(call, args);
+	switch (IOC_WITHOUT_SIZE(call->command)) {
+#define COUNTED(name, action)                                                                                          \
+	case IOC_WITHOUT_SIZE(name):                                                                                   \
+		return action;
+		COMMANDS(COUNTED)
+#undef COUNTED
 	default:
-		return kfd_svm(call, command, args);
+		return go_on(call, args);
 	}
 }
 
-static bool is_counted(unsigned long command)
+static bool is_counted(uint32_t command)
 {
-	switch ((uint32_t)command) {
-	case KFD_ALLOC_MEMORY:
-	case KFD_FREE_MEMORY:
-	case KFD_EXPORT_DMABUF:
-	case KFD_IMPORT_DMABUF:
-	case KFD_AVAILABLE_MEMORY:
-	case KFD_CREATE_QUEUE:
-	case KFD_UPDATE_QUEUE:
-	case KFD_SET_CU_MASK:
-	case KFD_DESTROY_QUEUE:
-	case DRM_GEM_CREATE:
-	case DRM_GEM_CLOSE:
-	case DRM_PRIME_HANDLE_TO_FD:
-	case DRM_PRIME_FD_TO_HANDLE:
-		return true;
+	switch (IOC_WITHOUT_SIZE(command)) {
+#define COUNTED(name, action)                                                                                          \
+	case IOC_WITHOUT_SIZE(name):                                                                                   \
+		return IOC_SIZE(command) + 1 > IOC_SIZE(name);
+		COMMANDS(COUNTED)
+#undef COUNTED
 	default:
-		return IOC_WITHOUT_SIZE((uint32_t)command) == KFD_SVM;
+		return false;
 	}
 }
 
-__attribute__((noinline)) static int ioctl_slow(const struct call *call, unsigned long command, void *args)
+__attribute__((noinline)) static int ioctl_slow(const struct call *call, void *args)
 {
 	int result;
 
 	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !gate_init())
-		return call->real(call->fd, command, args);
+		return go_on(call, args);
 	gate_thread.in_ioctl = 1;
-	result = counted(call, command, args);
+	result = counted(call, args);
 	gate_thread.in_ioctl = 0;
 	return result;
 }
@@ -303,9 +298,33 @@ static inline int ioctl_wrapper(const struct ioctl_copy *copy, int fd, unsigned 
 	ioctl_function real = (ioctl_function)copy->original;
 	uint32_t letter = command >> 8 & 0xff;
 
-	if ((letter != 'K' && letter != 'd') || !is_counted(command))
+	if ((letter != 'K' && letter != 'd') || !is_counted((uint32_t)command))
 		return real(fd, command, args);
-	return ioctl_slow(&(struct call){ real, fd, caller }, command, args);
+	return ioctl_slow(&(struct call){ real, fd, (uint32_t)command, caller }, args);
+}
+
+/* A dma-buf's descriptor holds its memory, and a DRM file everything that was made in it. */
+__attribute__((noinline)) static int close_slow(int (*real)(int), int fd)
+{
+	struct physical_closing closing;
+	int result;
+
+	if (gate_thread.in_ioctl || !physical_close_begin(&closing, fd))
+		return real(fd);
+	gate_thread.in_ioctl = 1;
+	result = real(fd);
+	gate_thread.in_ioctl = 0;
+	physical_close_end(&closing);
+	return result;
+}
+
+static inline int close_wrapper(const struct ioctl_copy *copy, int fd)
+{
+	int (*real)(int) = (int (*)(int))copy->original_close;
+
+	if (__builtin_expect(__atomic_load_n(&physical_descriptors, __ATOMIC_RELAXED) != 0, 0))
+		return close_slow(real, fd);
+	return real(fd);
 }
 
 #define STUBS(STUB) STUB(0) STUB(1) STUB(2) STUB(3) STUB(4) STUB(5) STUB(6) STUB(7)
@@ -313,11 +332,17 @@ static inline int ioctl_wrapper(const struct ioctl_copy *copy, int fd, unsigned 
 	static int ioctl_stub_##k(int fd, unsigned long command, void *args)                                           \
 	{                                                                                                              \
 		return ioctl_wrapper(&copies[k], fd, command, args, __builtin_return_address(0));                      \
+	}                                                                                                              \
+	static int close_stub_##k(int fd)                                                                              \
+	{                                                                                                              \
+		return close_wrapper(&copies[k], fd);                                                                  \
 	}
 STUBS(STUB)
 #undef STUB
-#define STUB(k) { "ioctl", (void *)ioctl_stub_##k, &copies[k].original },
-static const struct patch patches[IOCTL_COPIES] = { STUBS(STUB) };
+#define STUB(k)                                                                                                        \
+	{ { "ioctl", (void *)ioctl_stub_##k, &copies[k].original },                                                    \
+	  { "close", (void *)close_stub_##k, &copies[k].original_close } },
+static const struct patch patches[IOCTL_COPIES][2] = { STUBS(STUB) };
 #undef STUB
 
 static void remember_rocm(const struct elf_object *object)
@@ -351,7 +376,7 @@ struct patch_result ioctl_objopen(struct elf_object *object)
 	if (k == IOCTL_COPIES)
 		return nothing;
 	copies[k].map = object->map;
-	copies[k].patched = elf_patch(object, &patches[k], 1);
+	copies[k].patched = elf_patch(object, patches[k], 2);
 	return copies[k].patched;
 }
 

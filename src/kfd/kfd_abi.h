@@ -1,8 +1,8 @@
 /* The kernel interfaces we look at: AMD's KFD and DRM, declared by ourselves.
  *
  * The library is built against kernel headers as old as KFD 1.6; these structures are the kernel's stable uAPI
- * (include/uapi/linux/kfd_ioctl.h 1.17, drm/drm.h, drm/amdgpu_drm.h). Commands are compared whole: the console's ioctls
- * share KFD's letter.
+ * (include/uapi/linux/kfd_ioctl.h 1.17, drm/drm.h, drm/amdgpu_drm.h). Commands are compared with their direction: the
+ * console's ioctls share KFD's letter.
  */
 #ifndef AMVGPU_KFD_ABI_H
 #define AMVGPU_KFD_ABI_H
@@ -88,7 +88,10 @@ enum { KFD_SVM_OP_SET_ATTR = 0, KFD_SVM_ATTR_PREFERRED_LOC = 0, KFD_SVM_ATTR_PRE
 #define KFD_EXPORT_DMABUF    IOC_COMMAND(IOC_WR, 'K', 0x24, sizeof(struct kfd_export_dmabuf))
 /* The thunk adds the size of the attributes to this one, so its size field varies. */
 #define KFD_SVM		     IOC_COMMAND(IOC_WR, 'K', 0x20, 0)
+/* A newer header's structure is the older one and more behind it; the kernel takes either, by number. The direction tells
+ * them from the console's, which have none. */
 #define IOC_WITHOUT_SIZE(command) ((command) & 0xc000ffffu)
+#define IOC_SIZE(command) ((command) >> 16 & 0x3fffu)
 
 struct drm_gem_close {
 	uint32_t handle, pad;

@@ -1,13 +1,15 @@
 /* What the driver really gave: the physical book.
  *
- * Each buffer is charged once, to the process that allocated it, from its allocation until the last handle that this
- * process has on it (KFD's or GEM's, imports included) is gone. Buffers of other processes are never charged here. Called
- * from the ioctl wrapper, before and after the real call, on the program's threads.
+ * Each buffer is charged once, to the process that allocated it, from its allocation until the last thing by which this
+ * process holds it is gone: KFD's handles, GEM's (they end with their file), imports included, and the descriptors of the
+ * dma-bufs it exported. Buffers of other processes are never charged here. Called from the ioctl and close wrappers, before
+ * and after the real call, on the program's threads.
  */
 #ifndef AMVGPU_KFD_MEMORY_H
 #define AMVGPU_KFD_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Bytes announced for an allocation. device < 0: not counted. */
@@ -25,12 +27,17 @@ void physical_withdraw(const struct physical *p);
 uint64_t physical_settle(const struct physical *p);
 
 /* Names by which a process can hold a buffer. */
-enum physical_name { NAME_KFD_HANDLE, NAME_GEM_HANDLE, NAME_INODE };
+enum physical_name { NAME_KFD_HANDLE, NAME_GEM_HANDLE, NAME_INODE, NAME_DESCRIPTOR };
 
 /* A GEM handle is one of a DRM file; the descriptor stands for the file. */
 static inline uint64_t physical_gem_key(int fd, uint32_t handle)
 {
 	return (uint64_t)(uint32_t)fd << 32 | handle;
+}
+
+static inline uint64_t physical_descriptor_key(int fd)
+{
+	return (uint64_t)(uint32_t)fd + 1;
 }
 
 /* key names the buffer too and holds it (an inode does not hold). buffer = 0: nothing. */
@@ -46,5 +53,16 @@ struct physical_taken {
 struct physical_taken physical_take(enum physical_name name, uint64_t key);
 void physical_drop(struct physical_taken taken);
 void physical_put_back(struct physical_taken taken);
+
+/* Around a close() of any descriptor. physical_descriptors: how many there are of those that matter; 0: leave it. */
+extern uint64_t physical_descriptors;
+struct physical_closing {
+	struct physical_taken dmabuf;
+	uint64_t *buffers; /* what the DRM file held; mapped */
+	size_t count, size;
+};
+/* False: fd holds nothing. */
+bool physical_close_begin(struct physical_closing *closing, int fd);
+void physical_close_end(struct physical_closing *closing);
 
 #endif

@@ -61,16 +61,16 @@ static uint32_t mask_bits(const struct topology_gpu *gpu)
 	return (bits + 31) / 32 * 32;
 }
 
-int queues_create(ioctl_function real, int fd, struct kfd_create_queue *args)
+int queues_create(ioctl_function real, int fd, uint32_t command, struct kfd_create_queue *args)
 {
 	const struct topology_gpu *gpu;
 	struct cu_mask mask;
 	int result;
 
 	if (!is_compute(args->queue_type))
-		return real(fd, KFD_CREATE_QUEUE, args);
+		return real(fd, command, args);
 	args->queue_priority = in_class(args->queue_priority);
-	result = real(fd, KFD_CREATE_QUEUE, args);
+	result = real(fd, command, args);
 	gpu = topology_by_gpu_id(args->gpu_id);
 	if (result || !gpu || !queue_table())
 		return result;
@@ -85,42 +85,49 @@ int queues_create(ioctl_function real, int fd, struct kfd_create_queue *args)
 	return result;
 }
 
-/* The caller's structure is the caller's: it is not changed. */
-int queues_update(ioctl_function real, int fd, struct kfd_update_queue *args)
+/* The caller's structure is the caller's: it is not changed, but for the length of the call where it is longer than ours. */
+int queues_update(ioctl_function real, int fd, uint32_t command, struct kfd_update_queue *args)
 {
 	struct kfd_update_queue held = *args;
+	uint32_t wanted = args->queue_priority;
+	int result;
 
-	held.queue_priority = in_class(held.queue_priority);
-	return real(fd, KFD_UPDATE_QUEUE, &held);
+	held.queue_priority = in_class(wanted);
+	if (IOC_SIZE(command) == sizeof held)
+		return real(fd, command, &held);
+	args->queue_priority = held.queue_priority;
+	result = real(fd, command, args);
+	args->queue_priority = wanted;
+	return result;
 }
 
 /* A mask that leaves nothing of the pod's becomes the pod's: an empty one would mean "all" to the driver. */
-int queues_set_cu_mask(ioctl_function real, int fd, struct kfd_set_cu_mask *args)
+int queues_set_cu_mask(ioctl_function real, int fd, uint32_t command, struct kfd_set_cu_mask *args)
 {
 	struct tracked queue;
 	struct cu_mask mask, held;
-	struct kfd_set_cu_mask set = *args;
+	struct kfd_set_cu_mask set = { args->queue_id, CU_MASK_BITS, 0 };
 	const uint32_t *wanted = (const uint32_t *)(uintptr_t)args->cu_mask_ptr;
 	uint32_t words = args->num_cu_mask / 32, left = 0;
 
-	if (!queue_table() || !tracker_find(queue_table(), queue_key(args->queue_id), 1, &queue))
-		return real(fd, KFD_SET_CU_MASK, args);
+	if (!words || !wanted || !queue_table() || !tracker_find(queue_table(), queue_key(args->queue_id), 1, &queue))
+		return real(fd, command, args);
 	held = mask = pods_mask(queue.device);
 	for (uint32_t i = 0; i < CU_MASK_WORDS; i++) {
 		held.word[i] &= i < words ? wanted[i] : 0;
 		left |= held.word[i];
 	}
 	set.cu_mask_ptr = (uint64_t)(uintptr_t)(left ? held.word : mask.word);
-	if (words > CU_MASK_WORDS)
-		set.num_cu_mask = CU_MASK_BITS;
+	if (left && words <= CU_MASK_WORDS)
+		set.num_cu_mask = args->num_cu_mask; /* the pod's own may begin behind what was asked for */
 	return real(fd, KFD_SET_CU_MASK, &set);
 }
 
-int queues_destroy(ioctl_function real, int fd, struct kfd_destroy_queue *args)
+int queues_destroy(ioctl_function real, int fd, uint32_t command, struct kfd_destroy_queue *args)
 {
 	struct tracked queue;
 	bool known = queue_table() && tracker_take(queue_table(), queue_key(args->queue_id), 1, &queue);
-	int result = real(fd, KFD_DESTROY_QUEUE, args);
+	int result = real(fd, command, args);
 
 	if (known && result)
 		tracker_put(queue_table(), queue_key(args->queue_id), queue);

@@ -10,9 +10,10 @@
 
 typedef int (*ioctl_function)(int, unsigned long, void *);
 
-int queues_create(ioctl_function real, int fd, struct kfd_create_queue *args);
-int queues_update(ioctl_function real, int fd, struct kfd_update_queue *args);
-int queues_set_cu_mask(ioctl_function real, int fd, struct kfd_set_cu_mask *args);
-int queues_destroy(ioctl_function real, int fd, struct kfd_destroy_queue *args);
+/* command: as it came; its structure may be longer than ours. */
+int queues_create(ioctl_function real, int fd, uint32_t command, struct kfd_create_queue *args);
+int queues_update(ioctl_function real, int fd, uint32_t command, struct kfd_update_queue *args);
+int queues_set_cu_mask(ioctl_function real, int fd, uint32_t command, struct kfd_set_cu_mask *args);
+int queues_destroy(ioctl_function real, int fd, uint32_t command, struct kfd_destroy_queue *args);
 
 #endif

@@ -9,13 +9,23 @@ static struct {
 	unsigned count;
 	struct topology_gpu gpu[TOPOLOGY_GPUS];
 	int (*interposed_open)(const char *, int, ...);
+	int (*interposed_fstat)(int, struct stat *);
 } state;
 
 void topology_objopen(const struct elf_object *object)
 {
-	if (!state.interposed_open && elf_object_find(object, "open", NULL) && elf_object_find(object, "ioctl", NULL) &&
-	    !elf_object_find(object, "__libc_start_main", NULL))
-		state.interposed_open = (int (*)(const char *, int, ...))elf_object_address(object, "open");
+	if (state.interposed_open || !elf_object_find(object, "open", NULL) || !elf_object_find(object, "ioctl", NULL) ||
+	    elf_object_find(object, "__libc_start_main", NULL))
+		return;
+	state.interposed_open = (int (*)(const char *, int, ...))elf_object_address(object, "open");
+	state.interposed_fstat = (int (*)(int, struct stat *))elf_object_address(object, "fstat");
+}
+
+int topology_fstat(int fd, struct stat *st)
+{
+	if (!state.interposed_fstat)
+		return sys_fstat(fd, st);
+	return state.interposed_fstat(fd, st) ? -EBADF : 0;
 }
 
 /* A descriptor or a negative error, which an interposed open() does not tell. */

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include <sys/stat.h>
+
 #include "../loader/elf_object.h"
 
 enum { TOPOLOGY_GPUS = 64, TOPOLOGY_NONE = -1 };
@@ -24,8 +26,11 @@ struct topology_gpu {
 	int rocr;   /* position in the pod's ROCR_VISIBLE_DEVICES, in which HSA_CU_MASK counts; TOPOLOGY_NONE */
 };
 
-/* la_objopen: remembers an open() that stands before libc's. */
+/* la_objopen: remembers an open() and fstat() that stand before libc's. */
 void topology_objopen(const struct elf_object *object);
+
+/* fstat() as the program's own would answer. 0 or a negative error. */
+int topology_fstat(int fd, struct stat *st);
 
 /* NULL: no such GPU. */
 const struct topology_gpu *topology_by_gpu_id(uint32_t gpu_id);

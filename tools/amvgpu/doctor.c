@@ -290,6 +290,7 @@ static void doctor_free(struct doctor *d)
 	free(d->findings);
 	free(d->patients);
 	free(d->library);
+	environment_free(&d->environment);
 }
 
 int verb_doctor(int argc, char **argv)
