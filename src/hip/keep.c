@@ -24,12 +24,12 @@ struct ceiling {
 /* Written by keep_init only, but for the two marks at its end. */
 static struct {
 	const char *assignments[EXEC_KEEP_MAX];
-	int device[EXEC_KEEP_MAX]; /* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
+	int8_t device[EXEC_KEEP_MAX]; /* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
 	unsigned count;
 	struct ceiling all, of[ENV_DEVICES];
 	const char *pinned[ENV_VARIABLE_COUNT]; /* our values */
 	struct text texts;			/* the initial block is the program's to overwrite: copies */
-	char small[4096];
+	char small[1024]; /* a page less to touch at every start; what does not fit gets a mapping */
 	bool is_made;
 	uint32_t is_overridden, is_logged;
 } keep;
@@ -51,7 +51,7 @@ static const char *add(int device, const char *prefix, const char *name, const c
 	bytes_copy(kept_value, value, value_length);
 	kept_value[value_length] = 0;
 	keep.texts.length += value_length + 1;
-	keep.device[keep.count] = device;
+	keep.device[keep.count] = (int8_t)device;
 	keep.assignments[keep.count++] = start;
 	return kept_value;
 }
