@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,21 +21,24 @@ static const char *state_path = "";
  * which changes with exec. */
 struct process {
 	uint64_t start_time;
-	uint64_t stack; /* 0: not to be seen */
-	long threads;
-	char state;
+	uint64_t size;  /* of its address space */
+	uint64_t start; /* of its code; HIDDEN: not to be seen, and nor is the stack */
+	uint64_t stack; /* 0 while exec is at work */
 };
+
+enum { HIDDEN = 1 };
 
 static void process_parse(const char *fields, struct process *process)
 {
-	enum { STATE = 3, THREADS = 20, START_TIME = 22, STACK = 28 };
+	enum { STATE = 3, START_TIME = 22, SIZE = 23, START = 26, STACK = 28 };
 
-	process->state = *fields;
 	for (int field = STATE; fields && field <= STACK; field++) {
-		if (field == THREADS)
-			process->threads = strtol(fields, NULL, 10);
 		if (field == START_TIME)
 			process->start_time = strtoull(fields, NULL, 10);
+		if (field == SIZE)
+			process->size = strtoull(fields, NULL, 10);
+		if (field == START)
+			process->start = strtoull(fields, NULL, 10);
 		if (field == STACK)
 			process->stack = strtoull(fields, NULL, 10);
 		fields = strchr(fields, ' ');
@@ -42,15 +46,14 @@ static void process_parse(const char *fields, struct process *process)
 	}
 }
 
-/* All zero if there is no such process. */
-static struct process process_read(pid_t pid)
+/* All zero if there is no such process or thread. */
+static struct process process_read(const char *path)
 {
 	struct process process = {0};
-	char path[32], text[512], *fields;
+	char text[512], *fields;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return process;
@@ -65,20 +68,48 @@ static struct process process_read(pid_t pid)
 	return process;
 }
 
-/* A process whose main thread ended looks like a zombie, with threads. */
+static struct process process_of(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return process_read(path);
+}
+
+/* The first thread that still has an address space; all zero if there is none. */
+static struct process thread_of(pid_t pid)
+{
+	struct process found = {0};
+	struct dirent *entry;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	while (folder && !found.size && (entry = readdir(folder))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", (int)pid, entry->d_name);
+		found = process_read(path);
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+/* The driver gives memory back when the address space goes: before a killed process is a zombie. */
 static bool process_is_alive(const struct state_slot *slot)
 {
 	pid_t pid = atomic_load(&slot->pid);
+	uint64_t stack = atomic_load(&slot->stack);
 	struct process now;
 
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
-	now = process_read(pid);
+	now = process_of(pid);
 	if (now.start_time != atomic_load(&slot->start_time))
 		return false;
-	if ((now.state == 'Z' || now.state == 'X') && now.threads <= 1)
-		return false;
-	return !now.stack || now.stack == atomic_load(&slot->stack);
+	if (!now.size) /* its first thread has ended */
+		now = thread_of(pid);
+	return now.size && (now.start == HIDDEN || !stack || now.stack == stack);
 }
 
 bool state_is_alive(const struct state_slot *slot)
@@ -183,7 +214,18 @@ static void state_unlock(int fd)
 	pthread_mutex_unlock(&lock_of_process);
 }
 
-/* The driver takes back what the dead held. Caller holds the lock. */
+static bool slot_is_settled(uint32_t slot)
+{
+	for (int row = 0; row < STATE_ROWS; row++) {
+		const struct state_row *r = &state->rows[row][slot];
+
+		if (atomic_load(&r->asked) != atomic_load(&r->gone))
+			return false;
+	}
+	return true;
+}
+
+/* The driver takes back what the dead held, also what threads took after the runtime had gone. Caller holds the lock. */
 static bool state_reap_locked(void)
 {
 	uint32_t used = state_used(state);
@@ -192,7 +234,7 @@ static bool state_reap_locked(void)
 	for (uint32_t i = 0; i < used; i++) {
 		struct state_slot *slot = &state->slots[i];
 
-		if (atomic_load(&slot->life) == STATE_ALIVE && !state_is_alive(slot)) {
+		if ((atomic_load(&slot->life) == STATE_ALIVE || !slot_is_settled(i)) && !process_is_alive(slot)) {
 			state_end_slot(state, i);
 			found = true;
 		}
@@ -331,7 +373,7 @@ static int state_claim_locked(struct state *s)
 {
 	enum { KEPT = 64 };
 	uint32_t used = state_used(s), slot = used;
-	struct process here = process_read(getpid());
+	struct process here = process_of(getpid());
 
 	for (uint32_t i = 0; used >= KEPT && i < used; i++) {
 		if (s->slots[i].life == STATE_ENDED && !process_is_alive(&s->slots[i])) {
@@ -346,7 +388,7 @@ static int state_claim_locked(struct state *s)
 		s->rows[row][slot].peak = 0;
 	s->slots[slot].pid = getpid();
 	s->slots[slot].start_time = here.start_time;
-	s->slots[slot].stack = here.stack;
+	s->slots[slot].stack = process_read("/proc/thread-self/stat").stack;
 	snprintf(s->slots[slot].command, sizeof(s->slots[slot].command), "%s", program_invocation_short_name);
 	atomic_store(&s->slots[slot].life, STATE_ALIVE);
 	if (slot == used)
