@@ -151,6 +151,7 @@ enum handle_kind {
 void handle_add(const void *handle, enum handle_kind kind);
 bool handle_is(const void *handle, enum handle_kind kind);
 bool handle_remove(const void *handle, enum handle_kind kind); /* false if it was not there */
+void handle_forget(void);
 
 /* hip_memory.c */
 hipError_t hip_take(struct device *device, size_t size, enum hip_kind kind, void **address);

@@ -80,3 +80,11 @@ bool handle_remove(const void *handle, enum handle_kind kind)
 	pthread_mutex_unlock(&handle_lock);
 	return found;
 }
+
+/* Another thread of the parent may have been in the middle of it. */
+void handle_forget(void)
+{
+	pthread_mutex_init(&handle_lock, NULL);
+	handles = NULL;
+	handle_slots = handle_used = 0;
+}

@@ -124,6 +124,7 @@ static void child_after_fork(void)
 	hip_is_ready = false;
 	hip_device_count = 0;
 	memset(hip_devices, 0, sizeof(hip_devices));
+	handle_forget();
 	pool_forget();
 	vmm_forget();
 	graph_forget();

@@ -359,10 +359,10 @@ void allocator_probe(int device, uint64_t size, struct counts *counts, int resul
 	result[0] = size ? hipExtMallocWithFlags(&rest, size, 1) : 0;
 	result[1] = hipExtMallocWithFlags(&more, PAGE, 1);
 	counts->refused += (result[0] == OUT_OF_MEMORY) + (result[1] == OUT_OF_MEMORY);
-	if (!result[1])
-		hipFree(more);
-	if (rest && !result[0])
-		hipFree(rest);
+	while (!result[1] && hipFree(more) == INJECTED)
+		;
+	while (rest && !result[0] && hipFree(rest) == INJECTED)
+		;
 }
 
 void allocator_trim(void)
