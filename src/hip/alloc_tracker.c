@@ -22,7 +22,7 @@ struct entry {
 /* lock protects the rest of the shard; it nests under nothing, and nothing but memory of the table is touched inside. */
 struct shard {
 	_Alignas(64) uint32_t lock; /* 0 free, 1 held */
-	uint64_t count;
+	uint64_t count; /* written under the lock, read by tracker_count without */
 	uint64_t capacity;
 	struct entry *entries;
 };
@@ -120,6 +120,11 @@ static struct entry *entries_new(uint64_t capacity)
 	return memory;
 }
 
+static void count_add(struct shard *s, int64_t change)
+{
+	__atomic_store_n(&s->count, s->count + (uint64_t)change, __ATOMIC_RELAXED);
+}
+
 static void insert(struct shard *s, uint64_t hash, struct entry e)
 {
 	uint64_t i = home(s, hash);
@@ -127,7 +132,7 @@ static void insert(struct shard *s, uint64_t hash, struct entry e)
 	while (s->entries[i].key)
 		i = behind(s, i);
 	s->entries[i] = e;
-	s->count++;
+	count_add(s, 1);
 }
 
 static __attribute__((noinline)) bool grow(struct shard *s)
@@ -171,7 +176,7 @@ static void erase(struct shard *s, struct entry *gone)
 		gap = i;
 	}
 	s->entries[gap].key = 0;
-	s->count--;
+	count_add(s, -1);
 }
 
 struct tracker *tracker_new(void)
