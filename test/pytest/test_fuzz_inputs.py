@@ -49,3 +49,25 @@ def test_a_header_that_is_wrong_in_one_place_is_found_out(target, tmp_path):
     broken.write_text(text)
     done = fuzz(tmp_path, target, tmp_path, 60)
     assert done.returncode != 0 and "Test unit written to" in done.stderr, done.stderr[-2000:]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("unit", ("test_ledger_identity", "test_ledger_file"))
+@pytest.mark.parametrize("sanitizer", ("address,undefined", "thread"))
+def test_the_ledger_among_processes_has_no_finding_of_sanitizers(unit, sanitizer, tmp_path):
+    """What test_ledger_units leaves out."""
+    program = tmp_path / unit
+    subprocess.run(["gcc", "-O1", "-g", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-pthread", "-o", program,
+                    ROOT / f"test/{unit}.c", ROOT / "src/multiprocess/hip_multiprocess_memory_limit.c"], check=True)
+    done = subprocess.run([program], text=True, capture_output=True, timeout=300,
+                          env=os.environ | {"ASAN_OPTIONS": "handle_sigbus=0:detect_leaks=0"})
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.mark.sanitizer
+def test_the_tracker_has_no_finding_of_the_thread_sanitizer(tmp_path):
+    """Eight threads on one table."""
+    program = tmp_path / "tracker"
+    subprocess.run(["gcc", "-O1", "-g", "-fsanitize=thread", "-pthread", "-o", program, ROOT / "test/fuzz/race_tracker.c"], check=True)
+    done = subprocess.run([program], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-4000:]
