@@ -14,21 +14,40 @@ set(CMAKE_C_EXTENSIONS ON)
 get_filename_component(AMVGPU_ROOT "${CMAKE_CURRENT_LIST_FILE}" REALPATH)
 get_filename_component(AMVGPU_ROOT "${AMVGPU_ROOT}" DIRECTORY)
 
-file(GLOB AMVGPU_SOURCES CONFIGURE_DEPENDS ${AMVGPU_ROOT}/src/*/*.c)
+# Where the guard finds the library if the pod specification does not say.
+set(AMVGPU_LIBRARY_PATH "/usr/local/vgpu/libamvgpu.so" CACHE STRING "path of the library in a container")
 
-add_library(amvgpu SHARED ${AMVGPU_SOURCES})
-set_target_properties(amvgpu PROPERTIES
-	LINK_DEPENDS ${AMVGPU_ROOT}/src/libamvgpu.map
-	LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-target_compile_definitions(amvgpu PRIVATE _GNU_SOURCE)
-target_compile_options(amvgpu PRIVATE
-	-O2 -g -ffreestanding -fvisibility=hidden -fno-stack-protector -fcf-protection=none
-	-ftls-model=initial-exec -fno-plt -fasynchronous-unwind-tables -fno-tree-loop-distribute-patterns
-	-mno-sse -mgeneral-regs-only -Wall -Wextra -Wvla -Wno-missing-field-initializers)
-if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
-	target_compile_options(amvgpu PRIVATE -fno-builtin)
-endif()
-target_link_options(amvgpu PRIVATE
-	-nostdlib -nostartfiles -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
-	-Wl,--hash-style=both -Wl,--build-id -Wl,-z,max-page-size=4096
-	-Wl,--version-script=${AMVGPU_ROOT}/src/libamvgpu.map)
+file(GLOB AMVGPU_SOURCES CONFIGURE_DEPENDS ${AMVGPU_ROOT}/src/*/*.c)
+list(FILTER AMVGPU_SOURCES EXCLUDE REGEX "/src/guard/")
+
+# A freestanding shared object beside the others: add_freestanding(NAME VERSION_SCRIPT SOURCE...)
+function(add_freestanding name map)
+	add_library(${name} SHARED ${ARGN})
+	set_target_properties(${name} PROPERTIES
+		LINK_DEPENDS ${map}
+		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+	target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+	target_compile_options(${name} PRIVATE
+		-O2 -g -ffreestanding -fvisibility=hidden -fno-stack-protector -fcf-protection=none
+		-ftls-model=initial-exec -fno-plt -fasynchronous-unwind-tables
+		-mno-sse -mgeneral-regs-only -Wall -Wextra -Wvla -Wno-missing-field-initializers)
+	# memcpy and its kin must not be turned into calls of themselves.
+	if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+		target_compile_options(${name} PRIVATE -fno-builtin)
+	else()
+		target_compile_options(${name} PRIVATE -fno-tree-loop-distribute-patterns)
+	endif()
+	target_link_options(${name} PRIVATE
+		-nostdlib -nostartfiles -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack
+		-Wl,--hash-style=both -Wl,--build-id -Wl,-z,max-page-size=4096
+		-Wl,--version-script=${map})
+endfunction()
+
+add_freestanding(amvgpu ${AMVGPU_ROOT}/src/libamvgpu.map ${AMVGPU_SOURCES})
+
+# For /etc/ld.so.preload; not part of the library, which stays one file.
+add_freestanding(amvgpu_guard ${AMVGPU_ROOT}/src/guard/libamvgpu_guard.map
+	${AMVGPU_ROOT}/src/guard/guard.c ${AMVGPU_ROOT}/src/loader/exec_environment.c
+	${AMVGPU_ROOT}/src/loader/elf_object.c ${AMVGPU_ROOT}/src/loader/elf_symbol.c ${AMVGPU_ROOT}/src/sys/mem.c)
+target_compile_definitions(amvgpu_guard PRIVATE GUARD_LIBRARY="${AMVGPU_LIBRARY_PATH}")
+target_link_options(amvgpu_guard PRIVATE -Wl,-z,initfirst -Wl,-soname,libamvgpu_guard.so)

@@ -28,12 +28,13 @@
 #define GIB (UINT64_C(1) << 30)
 
 /* Whatever fails here is the test's own fault, not a finding. */
-#define MUST(condition)                                                                                                \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			printf("%s:%d: cannot test: %s: %s\n", __FILE__, __LINE__, #condition, strerror(errno));       \
-			exit(99);                                                                                      \
-		}                                                                                                      \
+#define MUST(condition)                                                                                      \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			printf("%s:%d: cannot test: %s: %s\n", __FILE__, __LINE__, #condition,               \
+			       strerror(errno));                                                             \
+			exit(99);                                                                            \
+		}                                                                                            \
 	} while (0)
 
 static char test_directory[64];
@@ -83,8 +84,7 @@ __attribute__((unused)) static void *test_shared(size_t size)
 
 __attribute__((unused)) static struct ledger *test_ledger_with(const struct ledger_settings *settings)
 {
-	void *storage =
-		mmap(NULL, ledger_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *storage = mmap(NULL, ledger_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	MUST(storage != MAP_FAILED);
 	return ledger_init(storage, settings);
@@ -93,7 +93,7 @@ __attribute__((unused)) static struct ledger *test_ledger_with(const struct ledg
 /* All devices have this limit; conflicts are waited for half a second. */
 __attribute__((unused)) static struct ledger *test_ledger(const char *path, uint64_t limit)
 {
-	struct ledger_settings settings = { .path = path, .wait_ms = 500 };
+	struct ledger_settings settings = {.path = path, .wait_ms = 500};
 
 	for (unsigned i = 0; i < LEDGER_DEVICES; i++)
 		settings.limit[i] = limit;
@@ -119,17 +119,18 @@ __attribute__((unused)) static uint64_t test_used(struct ledger *l)
 	return ledger_used(l, 0, LEDGER_REQUESTED);
 }
 
-/* A child that must not run the parent's atexit handlers: ends with _exit of what its block leaves in `status`. */
-#define CHILD(pid, ...)                                                                                                \
-	do {                                                                                                           \
-		fflush(stdout);                                                                                        \
-		pid = fork();                                                                                          \
-		MUST(pid >= 0);                                                                                        \
-		if (!pid) {                                                                                            \
-			int status = 0;                                                                                \
-			__VA_ARGS__;                                                                                   \
-			_exit(status);                                                                                 \
-		}                                                                                                      \
+/* A child that must not run the parent's atexit handlers: ends with _exit of what its block leaves in
+ * `status`. */
+#define CHILD(pid, ...)                                                                                      \
+	do {                                                                                                 \
+		fflush(stdout);                                                                              \
+		pid = fork();                                                                                \
+		MUST(pid >= 0);                                                                              \
+		if (!pid) {                                                                                  \
+			int status = 0;                                                                      \
+			__VA_ARGS__;                                                                         \
+			_exit(status);                                                                       \
+		}                                                                                            \
 	} while (0)
 
 /* The child's exit status, or 128 + the signal that ended it. */
@@ -155,7 +156,7 @@ struct test_gate {
 
 __attribute__((unused)) static struct test_gate test_gate(void)
 {
-	return (struct test_gate){ test_shared(sizeof(int)) };
+	return (struct test_gate){test_shared(sizeof(int))};
 }
 
 __attribute__((unused)) static void test_gate_open(struct test_gate *g)

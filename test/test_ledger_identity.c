@@ -1,12 +1,15 @@
 /* Whose bytes are whose: through fork, exec, threads, namespaces and all that looks like death and is not.
  *
- * Each claim is tried on an ordinary file system, where a mapping keeps the slot's byte, and on overlayfs, where only a
- * descriptor does. What does not hold on overlayfs is tested as the hole that it is.
+ * Each claim is tried on an ordinary file system, where a mapping keeps the slot's byte, and on overlayfs,
+ * where only a descriptor does. What does not hold on overlayfs is tested as the hole that it is. Needs root
+ * for its mounts.
  */
 #include "ledger_root.h"
 
 #include <linux/sched.h>
 #include <sys/syscall.h>
+
+#include "../src/multiprocess/testpoint.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
@@ -20,12 +23,12 @@ static void on_both(body *b)
 	IN_OWN_ROOT(b(test_overlay_path(), true));
 }
 
-#define CLAIM(name)                                                                                                    \
-	static void name##_body(const char *path, bool is_overlay);                                                    \
-	TEST(name)                                                                                                     \
-	{                                                                                                              \
-		on_both(name##_body);                                                                                  \
-	}                                                                                                              \
+#define CLAIM(name)                                                                                          \
+	static void name##_body(const char *path, bool is_overlay);                                          \
+	TEST(name)                                                                                           \
+	{                                                                                                    \
+		on_both(name##_body);                                                                        \
+	}                                                                                                    \
 	static void name##_body(const char *path, __attribute__((unused)) bool is_overlay)
 
 /* A child that runs `before` (may be NULL), holds 800 of 1000, runs `then` and stays. */
@@ -206,6 +209,39 @@ CLAIM(a_fork_while_other_threads_allocate_neither_hangs_nor_loses_a_byte)
 	CHECK_EQ(test_take(busy_ledger, 1), LEDGER_OVER_LIMIT);
 }
 
+static bool is_forking_under_the_lock;
+static pid_t lock_inheritor;
+
+void testpoint_reached(enum testpoint point)
+{
+	if (point != TESTPOINT_reserve_queued || !is_forking_under_the_lock)
+		return;
+	is_forking_under_the_lock = false;
+	CHILD(lock_inheritor, {
+		for (;;)
+			pause();
+	});
+}
+
+CLAIM(a_child_forked_under_the_regions_lock_does_not_keep_it)
+{
+	struct ledger *l = test_ledger(path, 1000);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+	pid_t pid;
+	int fd;
+
+	ledger_open(l);
+	CHILD(pid, test_take(test_ledger(path, 1000), 800));
+	test_wait(pid);
+	is_forking_under_the_lock = true;
+	CHECK_EQ(test_take(l, 1000), LEDGER_GRANTED);
+	CHECK(lock_inheritor > 0);
+	fd = open(path, O_RDWR);
+	CHECK(fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK);
+	close(fd);
+	test_kill(lock_inheritor);
+}
+
 /* ---- exec */
 
 static int after_exec(const char *path)
@@ -336,8 +372,6 @@ CLAIM(a_process_that_hidepid_hides_is_alive_until_it_is_dead)
 	struct test_gate dead = test_gate(), seen = test_gate();
 	pid_t pid, watcher;
 
-	if (geteuid() != 0 || access("/root", W_OK))
-		return;
 	ledger_open(test_ledger(path, 1000));
 	MUST(mount("proc", "/proc", "proc", 0, "hidepid=2") == 0);
 	pid = hold(path, NULL, NULL);
@@ -440,6 +474,47 @@ CLAIM(a_process_in_another_pid_namespace_may_close_all_descriptors_but_on_overla
 		check_alive(l);
 	end_namespace(pid);
 	check_dead(l);
+}
+
+/* The child is one of the holder's own pid namespace, so that only the holder's byte tells the rest of us. */
+CLAIM(bytes_of_a_dead_parent_in_another_namespace_are_free_while_its_child_that_allocates_lives)
+{
+	struct ledger *l = test_ledger(path, 1000);
+	struct test_gate holds = test_gate(), died = test_gate(), over = test_gate();
+	pid_t pid;
+
+	ledger_open(l);
+	CHILD(pid, {
+		MUST(unshare(CLONE_NEWPID) == 0);
+		pid_t first = fork();
+		if (!first) {
+			pid_t holder;
+
+			MUST(unshare(CLONE_NEWNS) == 0 && mount("proc", "/proc", "proc", 0, NULL) == 0);
+			CHILD(holder, {
+				struct ledger *k = test_ledger(path, 1000);
+
+				test_take(k, 800);
+				if (!fork()) {
+					test_take(k, 1);
+					test_gate_open(&holds);
+					test_gate_pass(&over);
+					_exit(0);
+				}
+				pause();
+			});
+			test_gate_pass(&holds);
+			test_kill(holder);
+			test_gate_open(&died);
+			pause();
+		}
+		status = test_wait(first);
+	});
+	test_gate_pass(&died);
+	CHECK_EQ(test_take(l, 999), LEDGER_GRANTED);
+	CHECK_EQ(test_used(l), 1000);
+	test_gate_open(&over);
+	end_namespace(pid);
 }
 
 CLAIM(a_process_in_another_time_namespace_is_alive_until_it_is_dead)

@@ -115,7 +115,7 @@ TEST(an_overdraft_is_charged_and_what_follows_is_refused)
 
 static struct ledger_settings lower_for_itself(const char *path)
 {
-	struct ledger_settings s = { .path = path, .wait_ms = 500 };
+	struct ledger_settings s = {.path = path, .wait_ms = 500};
 
 	s.limit[0] = 1000;
 	s.own_limit[0] = 300;

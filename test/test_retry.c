@@ -93,7 +93,8 @@ TEST(a_new_run_has_its_own_limit_and_not_the_last_ones)
 	CHILD(pid, {
 		struct ledger *l = test_ledger(path, 5000);
 
-		status = ledger_limit(l, 0) != 5000 || test_used(l) != 0 || test_take(l, 5000) != LEDGER_GRANTED;
+		status =
+		    ledger_limit(l, 0) != 5000 || test_used(l) != 0 || test_take(l, 5000) != LEDGER_GRANTED;
 	});
 	CHECK_EQ(test_wait(pid), 0);
 	CHILD(pid, status = ledger_limit(test_ledger(path, 70), 0) != 70);
@@ -242,7 +243,7 @@ static pid_t stopped_lock_holder(const char *path)
 	int status;
 
 	CHILD(pid, {
-		struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 		int fd = open(path, O_RDWR);
 
 		fcntl(fd, F_OFD_SETLK, &lock);
@@ -312,8 +313,8 @@ TEST(signals_at_any_time_change_no_outcome)
 {
 	const char *path = test_path("signals");
 	struct ledger *l = test_ledger(path, 1000);
-	struct sigaction act = { .sa_handler = interrupt };
-	struct itimerval every = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction act = {.sa_handler = interrupt};
+	struct itimerval every = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
 	unsigned wrong = 0;
 
 	sigaction(SIGALRM, &act, NULL);

@@ -1,58 +1,12 @@
-/* Graphs, as far as they hold memory: an alloc node has addresses from its creation (on 5.7 memory too), and
- * memory from the launch that executes it until a free node or hipFree. What is freed stays with the device's
- * graph pool until hipDeviceGraphMemTrim, and from 6.x until the next synchronisation.
- */
+/* Graphs and their nodes. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "hip.h"
+#include "hip_graph.h"
 
-enum { NODE_HOST = 3, NODE_EMPTY = 5 };
-enum { AUTO_FREE_ON_LAUNCH = 1 };
+enum { NODE_HOST = 3, NODE_EMPTY = 5 }; /* in 5.2.3 each is one more, as is that of a child graph */
 
-/* Shared by a graph, its clones and its executables. */
-struct graph_memory {
-	int references;
-	struct device *device;
-	size_t size;
-	hipMemAllocNodeParams params;
-	struct block *block; /* the addresses */
-	hsa_amd_vmem_alloc_handle_t backing;
-};
-
-struct node {
-	int type;
-	struct graph_memory *memory; /* of an alloc node */
-	void *address;               /* that a free node frees */
-	struct ihipGraph *child;
-	void (*function)(void *);
-	void *data;
-};
-
-struct ihipGraph {
-	struct device *device;
-	struct node **nodes;
-	size_t count, room;
-};
-
-struct exec {
-	struct ihipGraph *graph; /* a copy */
-	unsigned long long flags;
-};
-
-/* The graph pool of each device: physical memory without addresses. */
-struct kept {
-	size_t size;
-	hsa_amd_vmem_alloc_handle_t backing;
-	struct kept *next;
-};
-static struct graph_pool {
-	struct kept *kept;
-	uint64_t used, used_high, reserved, reserved_high;
-} graph_pools[SOFTGPU_DEVICES_MAX];
-static pthread_mutex_t graph_lock = PTHREAD_MUTEX_INITIALIZER; /* pools, backing and references */
-
-static struct ihipGraph *graph_of(hipGraph_t graph)
+struct ihipGraph *graph_of(hipGraph_t graph)
 {
 	return handle_is(graph, HANDLE_GRAPH) ? graph : NULL;
 }
@@ -91,147 +45,15 @@ static struct node *node_add(struct ihipGraph *graph, int type)
 	return node;
 }
 
-static void note_locked(struct graph_pool *pool)
+static hipError_t alloc_node_new(struct ihipGraph *graph, size_t size, struct node **node)
 {
-	if (pool->used > pool->used_high)
-		pool->used_high = pool->used;
-	if (pool->reserved > pool->reserved_high)
-		pool->reserved_high = pool->reserved;
-}
+	struct graph_memory *memory;
+	hipError_t error = graph_memory_new(graph->device, size, &memory);
 
-static struct kept *kept_find_locked(struct graph_pool *pool, size_t size)
-{
-	struct kept **at, *kept;
-
-	for (at = &pool->kept; (kept = *at); at = &kept->next) {
-		if (kept->size == size) {
-			*at = kept->next;
-			return kept;
-		}
-	}
-	return NULL;
-}
-
-/* Physical memory for an alloc node, kept from before or new. */
-static bool memory_back_locked(struct graph_memory *memory)
-{
-	struct graph_pool *pool = &graph_pools[memory->device->index];
-	struct kept *kept = kept_find_locked(pool, memory->size);
-
-	if (kept) {
-		memory->backing = kept->backing;
-		free(kept);
-	} else if (hsa_amd_vmem_handle_create(memory->device->memory, memory->size, 0, 0, &memory->backing)) {
-		memory->backing.handle = 0;
-		return false;
-	} else {
-		pool->reserved += memory->size;
-	}
-	pool->used += memory->size;
-	note_locked(pool);
-	return true;
-}
-
-static void memory_unback_locked(struct graph_memory *memory)
-{
-	struct graph_pool *pool = &graph_pools[memory->device->index];
-	struct kept *kept = malloc(sizeof(*kept));
-
-	if (!kept)
-		abort();
-	*kept = (struct kept){memory->size, memory->backing, pool->kept};
-	pool->kept = kept;
-	pool->used -= memory->size;
-	memory->backing.handle = 0;
-}
-
-hipError_t graph_memory_give(struct graph_memory *memory)
-{
-	bool is_backed;
-
-	pthread_mutex_lock(&graph_lock);
-	is_backed = memory->backing.handle;
-	if (is_backed)
-		memory_unback_locked(memory);
-	pthread_mutex_unlock(&graph_lock);
-	return is_backed ? hipSuccess : hipErrorInvalidValue;
-}
-
-static void memory_put_locked(struct graph_memory *memory)
-{
-	if (--memory->references)
-		return;
-	if (memory->backing.handle)
-		memory_unback_locked(memory);
-	hip_softgpu->give(memory->block);
-	free(memory);
-}
-
-static void graph_pool_trim(struct device *device)
-{
-	struct graph_pool *pool = &graph_pools[device->index];
-	struct kept *kept;
-
-	pthread_mutex_lock(&graph_lock);
-	while ((kept = pool->kept)) {
-		pool->kept = kept->next;
-		pool->reserved -= kept->size;
-		hsa_amd_vmem_handle_release(kept->backing);
-		free(kept);
-	}
-	pthread_mutex_unlock(&graph_lock);
-}
-
-/* hipDeviceReset: the graph pool goes with the others. */
-void graph_drop_all(struct device *device)
-{
-	graph_pool_trim(device);
-}
-
-void graph_forget(void)
-{
-	pthread_mutex_init(&graph_lock, NULL);
-	memset(graph_pools, 0, sizeof(graph_pools));
-}
-
-void graph_settle(struct device *device)
-{
-	if (hip_release >= 60 && graph_pools[device->index].kept)
-		graph_pool_trim(device);
-}
-
-static hipError_t alloc_node_new(struct ihipGraph *graph, size_t size, struct node **result)
-{
-	struct graph_memory *memory = calloc(1, sizeof(*memory));
-	void *address = NULL;
-	bool is_backed = true;
-
-	if (!memory)
-		return hipErrorOutOfMemory;
-	memory->size = (size + 4095) & ~(size_t)4095;
-	memory->device = graph->device;
-	memory->references = 1;
-	if (hip_softgpu->take(-1, memory->size, &address)) {
-		free(memory);
-		return hipErrorOutOfMemory;
-	}
-	memory->block = hip_softgpu->find(address);
-	memory->block->owner = (void *)&hip_self;
-	memory->block->kind = KIND_GRAPH;
-	memory->block->device = graph->device->index;
-	memory->block->detail = memory;
-	pthread_mutex_lock(&graph_lock);
-	if (hip_release < 60)
-		is_backed = memory_back_locked(memory);
-	if (!is_backed)
-		memory_put_locked(memory);
-	pthread_mutex_unlock(&graph_lock);
-	if (!is_backed)
-		return hipErrorOutOfMemory;
-	memory->params.bytesize = size;
-	memory->params.dptr = address;
-	*result = node_add(graph, hipGraphNodeTypeMemAlloc);
-	(*result)->memory = memory;
+	if (error)
+		return error;
+	*node = node_add(graph, hipGraphNodeTypeMemAlloc);
+	(*node)->memory = memory;
 	return hipSuccess;
 }
 
@@ -251,7 +73,7 @@ hipError_t graph_capture_free(struct ihipGraph *graph, void *address)
 	return hipSuccess;
 }
 
-static void graph_end(struct ihipGraph *graph)
+void graph_end(struct ihipGraph *graph)
 {
 	handle_remove(graph, HANDLE_GRAPH);
 	for (size_t i = 0; i < graph->count; i++) {
@@ -260,7 +82,7 @@ static void graph_end(struct ihipGraph *graph)
 		handle_remove(node, HANDLE_NODE);
 		pthread_mutex_lock(&graph_lock);
 		if (node->memory)
-			memory_put_locked(node->memory);
+			graph_memory_put_locked(node->memory);
 		pthread_mutex_unlock(&graph_lock);
 		if (node->child)
 			graph_end(node->child);
@@ -270,7 +92,7 @@ static void graph_end(struct ihipGraph *graph)
 	free(graph);
 }
 
-static struct ihipGraph *graph_copy(const struct ihipGraph *from)
+struct ihipGraph *graph_copy(const struct ihipGraph *from)
 {
 	struct ihipGraph *graph = graph_new(from->device);
 
@@ -484,7 +306,7 @@ HIP_API hipError_t hipGraphNodeGetType(hipGraphNode_t handle, int *type)
 	node = node_of(handle);
 	if (!node || !type)
 		return HIP_LEAVE(hipErrorInvalidValue);
-	*type = node->type;
+	*type = node->type + (hip_release == 52);
 	return HIP_LEAVE(hipSuccess);
 }
 
@@ -509,215 +331,5 @@ HIP_API hipError_t hipGraphMemFreeNodeGetParams(hipGraphNode_t handle, void *add
 	if (!node || node->type != hipGraphNodeTypeMemFree || !address)
 		return HIP_LEAVE(hipErrorInvalidValue);
 	memcpy(address, &node->address, sizeof(node->address));
-	return HIP_LEAVE(hipSuccess);
-}
-
-static hipError_t instantiate(hipGraphExec_t *handle, hipGraph_t graph, unsigned long long flags)
-{
-	struct exec *exec;
-
-	if (!handle || !graph_of(graph))
-		return hipErrorInvalidValue;
-	exec = calloc(1, sizeof(*exec));
-	if (!exec)
-		return hipErrorOutOfMemory;
-	exec->graph = graph_copy(graph);
-	exec->flags = flags;
-	handle_add(exec, HANDLE_EXEC);
-	*handle = (hipGraphExec_t)exec;
-	return hipSuccess;
-}
-
-HIP_API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *node,
-				       char *log, size_t size)
-{
-	HIP_ENTER(hipGraphInstantiate);
-	(void)node, (void)log, (void)size;
-	return HIP_LEAVE(instantiate(exec, graph, 0));
-}
-
-HIP_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *exec, hipGraph_t graph,
-						unsigned long long flags)
-{
-	HIP_ENTER(hipGraphInstantiateWithFlags);
-	return HIP_LEAVE(instantiate(exec, graph, flags));
-}
-
-HIP_API hipError_t hipGraphInstantiateWithParams(hipGraphExec_t *exec, hipGraph_t graph,
-						 hipGraphInstantiateParams *params)
-{
-	HIP_ENTER(hipGraphInstantiateWithParams);
-	if (!params)
-		return HIP_LEAVE(hipErrorInvalidValue);
-	return HIP_LEAVE(instantiate(exec, graph, *(unsigned long long *)params));
-}
-
-HIP_API hipError_t hipGraphExecDestroy(hipGraphExec_t handle)
-{
-	struct exec *exec = (struct exec *)handle;
-
-	HIP_ENTER(hipGraphExecDestroy);
-	if (!handle_remove(exec, HANDLE_EXEC))
-		return HIP_LEAVE(hipErrorInvalidValue);
-	graph_end(exec->graph);
-	free(exec);
-	return HIP_LEAVE(hipSuccess);
-}
-
-static void auto_free_locked(struct ihipGraph *graph)
-{
-	for (size_t i = 0; i < graph->count; i++) {
-		struct node *node = graph->nodes[i];
-
-		if (node->memory && node->memory->backing.handle)
-			memory_unback_locked(node->memory);
-		if (node->child)
-			auto_free_locked(node->child);
-	}
-}
-
-static bool frees_locked(const struct ihipGraph *graph, const void *address)
-{
-	for (size_t i = 0; i < graph->count; i++)
-		if (graph->nodes[i]->type == hipGraphNodeTypeMemFree && graph->nodes[i]->address == address)
-			return true;
-	return false;
-}
-
-/* Memory of the last launch that nobody freed stands in the way of the next. On 5.7 a node has its memory
- * from the beginning. */
-static bool is_busy_locked(const struct ihipGraph *graph)
-{
-	for (size_t i = 0; i < graph->count; i++) {
-		struct node *node = graph->nodes[i];
-
-		if (node->memory && node->memory->backing.handle && hip_release >= 60 &&
-		    !frees_locked(graph, node->memory->params.dptr))
-			return true;
-		if (node->child && is_busy_locked(node->child))
-			return true;
-	}
-	return false;
-}
-
-/* A node whose memory cannot be had fails silently: the launch has succeeded all the same. */
-static void run_node(struct node *node)
-{
-	struct block *block;
-
-	if (node->memory) {
-		pthread_mutex_lock(&graph_lock);
-		if (!node->memory->backing.handle)
-			memory_back_locked(node->memory);
-		pthread_mutex_unlock(&graph_lock);
-	}
-	if (node->type == hipGraphNodeTypeMemFree) {
-		block = hip_find(node->address);
-		if (block && block->kind == KIND_GRAPH)
-			graph_memory_give(block->detail);
-		else if (block && block->kind == KIND_POOL)
-			pool_give(block->detail, block);
-	}
-	if (node->function)
-		node->function(node->data);
-}
-
-static void run_graph(struct ihipGraph *graph)
-{
-	for (size_t i = 0; i < graph->count; i++) {
-		run_node(graph->nodes[i]);
-		if (graph->nodes[i]->child)
-			run_graph(graph->nodes[i]->child);
-	}
-}
-
-static hipError_t launch(hipGraphExec_t handle, hipStream_t stream)
-{
-	struct exec *exec = (struct exec *)handle;
-	bool is_busy;
-
-	if (!handle_is(exec, HANDLE_EXEC))
-		return hipErrorInvalidValue;
-	if (!stream_device(stream))
-		return hipErrorContextIsDestroyed;
-	pthread_mutex_lock(&graph_lock);
-	if (exec->flags & AUTO_FREE_ON_LAUNCH)
-		auto_free_locked(exec->graph);
-	is_busy = is_busy_locked(exec->graph);
-	pthread_mutex_unlock(&graph_lock);
-	if (is_busy)
-		return hipErrorInvalidValue;
-	run_graph(exec->graph);
-	return hipSuccess;
-}
-
-HIP_API hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream)
-{
-	HIP_ENTER(hipGraphLaunch);
-	return HIP_LEAVE(launch(exec, stream));
-}
-
-HIP_API hipError_t hipGraphLaunch_spt(hipGraphExec_t exec, hipStream_t stream)
-{
-	HIP_ENTER(hipGraphLaunch_spt);
-	return HIP_LEAVE(launch(exec, stream));
-}
-
-HIP_API hipError_t hipGraphUpload(hipGraphExec_t exec, hipStream_t stream)
-{
-	HIP_ENTER(hipGraphUpload);
-	(void)stream;
-	return HIP_LEAVE(handle_is(exec, HANDLE_EXEC) ? hipSuccess : hipErrorInvalidValue);
-}
-
-HIP_API hipError_t hipDeviceGraphMemTrim(int device)
-{
-	HIP_ENTER(hipDeviceGraphMemTrim);
-	if (device < 0 || device >= hip_device_count)
-		return HIP_LEAVE(hipErrorInvalidDevice);
-	graph_pool_trim(&hip_devices[device]);
-	return HIP_LEAVE(hipSuccess);
-}
-
-enum { USED, USED_HIGH, RESERVED, RESERVED_HIGH };
-
-HIP_API hipError_t hipDeviceGetGraphMemAttribute(int device, int attribute, void *value)
-{
-	struct graph_pool *pool;
-	uint64_t numbers[4];
-
-	HIP_ENTER(hipDeviceGetGraphMemAttribute);
-	if (device < 0 || device >= hip_device_count)
-		return HIP_LEAVE(hipErrorInvalidDevice);
-	if (!value || attribute < USED || attribute > RESERVED_HIGH)
-		return HIP_LEAVE(hipErrorInvalidValue);
-	pool = &graph_pools[device];
-	pthread_mutex_lock(&graph_lock);
-	numbers[USED] = pool->used;
-	numbers[USED_HIGH] = pool->used_high;
-	numbers[RESERVED] = pool->reserved;
-	numbers[RESERVED_HIGH] = pool->reserved_high;
-	pthread_mutex_unlock(&graph_lock);
-	memcpy(value, &numbers[attribute], sizeof(uint64_t));
-	return HIP_LEAVE(hipSuccess);
-}
-
-/* Only the high-water marks can be set, to the present value. */
-HIP_API hipError_t hipDeviceSetGraphMemAttribute(int device, int attribute, void *value)
-{
-	struct graph_pool *pool;
-
-	HIP_ENTER(hipDeviceSetGraphMemAttribute);
-	if (device < 0 || device >= hip_device_count)
-		return HIP_LEAVE(hipErrorInvalidDevice);
-	if (!value || (attribute != USED_HIGH && attribute != RESERVED_HIGH))
-		return HIP_LEAVE(hipErrorInvalidValue);
-	pool = &graph_pools[device];
-	pthread_mutex_lock(&graph_lock);
-	if (attribute == USED_HIGH)
-		pool->used_high = pool->used;
-	else
-		pool->reserved_high = pool->reserved;
-	pthread_mutex_unlock(&graph_lock);
 	return HIP_LEAVE(hipSuccess);
 }

@@ -170,29 +170,45 @@ static bool is_pressed(void)
 	return hip_release >= 64 && !hipMemGetInfo(&free_bytes, &total_bytes) && free_bytes < total_bytes / 8;
 }
 
-void pool_give(struct pool *pool, struct block *block)
+/* Into a destroyed pool nothing goes back; the last of its blocks takes the pool with it. */
+static void pool_give_ended(struct pool *pool, struct block *block)
 {
-	bool pressed = is_pressed(), is_last;
+	bool is_last;
 
 	pthread_mutex_lock(&pool->lock);
-	block->kind = KIND_POOL_FREE;
-	block->next = pool->kept;
-	pool->kept = block;
 	pool->busy_bytes -= block->size;
-	pool->kept_bytes += block->size;
-	is_last = pool->is_ended && !pool->busy_bytes;
+	is_last = !pool->busy_bytes;
 	pthread_mutex_unlock(&pool->lock);
-	if (pressed || pool->is_ended)
-		pool_trim(pool, 0);
+	hsa_amd_memory_pool_free(block->address);
 	if (is_last)
 		pool_end(pool);
+}
+
+void pool_give(struct pool *pool, struct block *block)
+{
+	bool is_ended;
+
+	pthread_mutex_lock(&pool->lock);
+	is_ended = pool->is_ended;
+	if (!is_ended) {
+		block->kind = KIND_POOL_FREE;
+		block->next = pool->kept;
+		pool->kept = block;
+		pool->busy_bytes -= block->size;
+		pool->kept_bytes += block->size;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (is_ended)
+		pool_give_ended(pool, block);
+	else if (is_pressed())
+		pool_trim(pool, 0);
 }
 
 void pool_trim_device(struct device *device)
 {
 	pthread_mutex_lock(&hip_lock);
 	for (struct pool *pool = pools; pool; pool = pool->next)
-		if (pool->device == device && pool->kept)
+		if (pool->device == device)
 			pool_trim(pool, pool->threshold);
 	pthread_mutex_unlock(&hip_lock);
 }
@@ -229,7 +245,8 @@ void pool_forget(void)
 /* 5.2.3 answers success and NULL when memory has run out. */
 static hipError_t malloc_async(void **ptr, size_t size, struct pool *pool, hipStream_t stream)
 {
-	struct ihipGraph *graph = stream_capture(stream);
+	struct ihipGraph *graph =
+	    hip_release == 52 ? NULL : stream_capture(stream); /* 5.2.3 has no alloc nodes */
 	hipError_t error;
 
 	if (!size) {
@@ -283,7 +300,7 @@ HIP_API hipError_t hipFreeAsync(void *ptr, hipStream_t stream)
 		return HIP_LEAVE(hipErrorInvalidValue);
 	if (!stream_device(stream))
 		return HIP_LEAVE(hipErrorContextIsDestroyed);
-	graph = stream_capture(stream);
+	graph = hip_release == 52 ? NULL : stream_capture(stream);
 	if (graph)
 		return HIP_LEAVE(graph_capture_free(graph, ptr));
 	block = hip_find(ptr);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "hip.h"
 
 _Thread_local struct hip_thread hip_thread __attribute__((tls_model("initial-exec")));
@@ -31,53 +32,11 @@ static const char *const function_names[] = {
 #include "standin_extra.def"
 };
 
-struct failure {
-	unsigned first;
-	bool and_later;
-	hipError_t code;
-	_Atomic unsigned calls;
-};
 static struct failure failures[FN_COUNT];
-
-/* SOFTGPU_FAIL=NAME:N[+][:CODE],... */
-static void failures_load(const char *text)
-{
-	while (*text) {
-		size_t length = strcspn(text, ":,");
-		struct failure failure = {.code = hipErrorOutOfMemory};
-		const char *name = text;
-		char *end;
-
-		text += length;
-		failure.first = *text == ':' ? strtoul(text + 1, &end, 10) : 1;
-		text = *text == ':' ? end : text;
-		failure.and_later = *text == '+';
-		text += failure.and_later;
-		if (*text == ':') {
-			failure.code = strtol(text + 1, &end, 10);
-			text = end;
-		}
-		for (int i = 0; i < FN_COUNT; i++) {
-			if (strlen(function_names[i]) == length && !memcmp(function_names[i], name, length)) {
-				failures[i] = failure;
-				hip_has_failures = true;
-			}
-		}
-		text += strcspn(text, ",");
-		text += *text == ',';
-	}
-}
 
 hipError_t hip_failure_due(enum hip_function function)
 {
-	struct failure *failure = &failures[function];
-	unsigned call;
-
-	if (!failure->first)
-		return hipSuccess;
-	call = atomic_fetch_add(&failure->calls, 1) + 1;
-	return call == failure->first || (failure->and_later && call > failure->first) ? failure->code
-										       : hipSuccess;
+	return failure_due(&failures[function]);
 }
 
 static hsa_status_t first_pool(hsa_amd_memory_pool_t pool, void *data)
@@ -184,7 +143,8 @@ static hipError_t start_locked(void)
 	if (RELEASE == 57 && hip_softgpu->settings->release == 52)
 		hip_release = 52;
 	if (!is_known) {
-		failures_load(hip_softgpu->settings->fail);
+		hip_has_failures = failure_load(hip_softgpu->settings->fail, "hip", function_names, FN_COUNT,
+						failures, hipErrorOutOfMemory);
 		pthread_atfork(NULL, NULL, child_after_fork);
 		is_known = true;
 	}

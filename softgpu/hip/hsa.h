@@ -22,8 +22,29 @@ struct hsa {
 	int row_count;
 	char *cu_mask; /* HSA_CU_MASK as it was when the runtime started, NULL if unset */
 	bool cu_mask_skipped;
+	bool has_failures;
 };
 extern struct hsa hsa;
+
+enum hsa_function {
+#define HSA(name) FN_##name,
+#define HSA_STUB(name) FN_##name,
+#include "standin_hsa.def"
+#undef HSA
+#undef HSA_STUB
+	FN_HSA_COUNT
+};
+
+/* The status that this call is to answer to order, or 0. */
+hsa_status_t hsa_failure_due(enum hsa_function function);
+
+#define HSA_ENTER(name)                                                                                      \
+	do {                                                                                                 \
+		hsa_status_t hsa_status_ =                                                                   \
+		    __builtin_expect(hsa.has_failures, 0) ? hsa_failure_due(FN_##name) : 0;                  \
+		if (hsa_status_)                                                                             \
+			return hsa_status_;                                                                  \
+	} while (0)
 
 bool hsa_is_usable(void);
 /* The row an agent or pool stands for, or -1. */

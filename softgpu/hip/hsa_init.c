@@ -8,10 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "failure.h"
 #include "hsa.h"
 
 struct hsa hsa;
 static pthread_mutex_t hsa_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *const function_names[] = {
+#define HSA(name) [FN_##name] = #name,
+#define HSA_STUB(name) [FN_##name] = #name,
+#include "standin_hsa.def"
+};
+static struct failure failures[FN_HSA_COUNT];
+
+hsa_status_t hsa_failure_due(enum hsa_function function)
+{
+	return failure_due(&failures[function]);
+}
 
 bool hsa_is_usable(void)
 {
@@ -138,6 +151,8 @@ static hsa_status_t start_locked(void)
 
 	if (!is_known) {
 		settings_load(&hsa.settings);
+		hsa.has_failures = failure_load(hsa.settings.fail, "hsa", function_names, FN_HSA_COUNT,
+						failures, HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 		pthread_atfork(NULL, NULL, child_after_fork);
 		is_known = true;
 	}

@@ -53,6 +53,7 @@ hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t siz
 {
 	int row = hsa_pool_row(pool);
 
+	HSA_ENTER(hsa_amd_memory_pool_allocate);
 	(void)flags;
 	return row < 0 ? HSA_STATUS_ERROR_INVALID_ARGUMENT : hsa_take(row, size, address);
 }
@@ -61,6 +62,7 @@ hsa_status_t hsa_amd_memory_pool_free(void *address)
 {
 	struct block *block;
 
+	HSA_ENTER(hsa_amd_memory_pool_free);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!address)
@@ -76,6 +78,7 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **addres
 {
 	int row = hsa_pool_row((hsa_amd_memory_pool_t){region.handle});
 
+	HSA_ENTER(hsa_memory_allocate);
 	return row < 0 ? HSA_STATUS_ERROR_INVALID_REGION : hsa_take(row, size, address);
 }
 
@@ -83,6 +86,7 @@ hsa_status_t hsa_memory_free(void *address)
 {
 	struct block *block;
 
+	HSA_ENTER(hsa_memory_free);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	block = arena_find(address);
@@ -94,6 +98,7 @@ hsa_status_t hsa_memory_free(void *address)
 hsa_status_t hsa_amd_agents_allow_access(uint32_t count, const hsa_agent_t *agents, const uint32_t *flags,
 					 const void *address)
 {
+	HSA_ENTER(hsa_amd_agents_allow_access);
 	(void)flags;
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;

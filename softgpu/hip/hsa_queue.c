@@ -44,6 +44,7 @@ hsa_status_t hsa_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type,
 	int row = hsa_agent_row(agent);
 	struct queue *q;
 
+	HSA_ENTER(hsa_queue_create);
 	(void)callback, (void)data, (void)private_segment_size, (void)group_segment_size;
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -74,6 +75,7 @@ hsa_status_t hsa_queue_destroy(hsa_queue_t *queue)
 {
 	struct queue *q = (struct queue *)queue;
 
+	HSA_ENTER(hsa_queue_destroy);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!q)
@@ -88,6 +90,7 @@ hsa_status_t hsa_amd_queue_set_priority(hsa_queue_t *queue, int priority)
 {
 	struct queue *q = (struct queue *)queue;
 
+	HSA_ENTER(hsa_amd_queue_set_priority);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!q)
@@ -104,6 +107,7 @@ hsa_status_t hsa_amd_queue_cu_set_mask(const hsa_queue_t *queue, uint32_t bits, 
 {
 	struct queue *q = (struct queue *)queue;
 
+	HSA_ENTER(hsa_amd_queue_cu_set_mask);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!q || !bits || bits % 32 || bits / 32 > QUEUE_MASK_WORDS || !mask)
@@ -119,6 +123,7 @@ hsa_status_t hsa_amd_queue_cu_get_mask(const hsa_queue_t *queue, uint32_t bits, 
 {
 	const struct queue *q = (const struct queue *)queue;
 
+	HSA_ENTER(hsa_amd_queue_cu_get_mask);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!q || !bits || bits % 32 || bits / 32 > QUEUE_MASK_WORDS || !mask)

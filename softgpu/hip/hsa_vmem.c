@@ -96,6 +96,7 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t pool, size_t size,
 	uint64_t charged = hsa_round(size);
 	struct handle *h;
 
+	HSA_ENTER(hsa_amd_vmem_handle_create);
 	(void)type, (void)flags;
 	if (!hsa_is_usable())
 		return hsa.is_forked ? HSA_STATUS_ERROR_OUT_OF_RESOURCES : HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -116,6 +117,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t handle)
 {
 	struct handle *h = handle_of(handle);
 
+	HSA_ENTER(hsa_amd_vmem_handle_release);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!h)
@@ -131,6 +133,7 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uin
 {
 	char *at;
 
+	HSA_ENTER(hsa_amd_vmem_address_reserve_align);
 	(void)flags;
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -151,11 +154,13 @@ hsa_status_t hsa_amd_vmem_address_reserve_align(void **address, size_t size, uin
 
 hsa_status_t hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t wish, uint64_t flags)
 {
+	HSA_ENTER(hsa_amd_vmem_address_reserve);
 	return hsa_amd_vmem_address_reserve_align(address, size, wish, 0, flags);
 }
 
 hsa_status_t hsa_amd_vmem_address_free(void *address, size_t size)
 {
+	HSA_ENTER(hsa_amd_vmem_address_free);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!address || !size || munmap(address, size))
@@ -170,6 +175,7 @@ hsa_status_t hsa_amd_vmem_map(void *address, size_t size, size_t offset, hsa_amd
 	struct mapping *mapping;
 	bool mapped;
 
+	HSA_ENTER(hsa_amd_vmem_map);
 	(void)flags;
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -199,6 +205,7 @@ hsa_status_t hsa_amd_vmem_unmap(void *address, size_t size)
 	hsa_status_t status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	struct mapping **at, *mapping = NULL;
 
+	HSA_ENTER(hsa_amd_vmem_unmap);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	pthread_mutex_lock(&vmem_lock);
@@ -222,6 +229,7 @@ hsa_status_t hsa_amd_vmem_unmap(void *address, size_t size)
 
 hsa_status_t hsa_amd_vmem_set_access(void *address, size_t size, const void *access, size_t count)
 {
+	HSA_ENTER(hsa_amd_vmem_set_access);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	return address && size && access && count ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -232,6 +240,7 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *fd, hsa_amd_vmem_alloc_ha
 	struct handle *h = handle_of(handle);
 	bool backed;
 
+	HSA_ENTER(hsa_amd_vmem_export_shareable_handle);
 	(void)flags;
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -250,6 +259,7 @@ hsa_status_t hsa_amd_vmem_import_shareable_handle(int fd, hsa_amd_vmem_alloc_han
 	struct handle *h;
 	off_t size = lseek(fd, 0, SEEK_END);
 
+	HSA_ENTER(hsa_amd_vmem_import_shareable_handle);
 	if (!hsa_is_usable())
 		return HSA_STATUS_ERROR_NOT_INITIALIZED;
 	if (!handle || size <= 0)

@@ -1,4 +1,5 @@
-/* AQL packets of compute queues (HSA system architecture 1.2, §2.9; AMD's barrier-value packet: hsa_ext_amd.h). */
+/* AQL packets of compute queues (HSA system architecture 1.2, §2.9; AMD's barrier-value packet:
+ * hsa_ext_amd.h). */
 #include "events.h"
 #include "kernels.h"
 #include "log.h"
@@ -9,7 +10,12 @@
 
 enum {
 	PACKET_BYTES = 64,
-	VENDOR_SPECIFIC = 0, INVALID = 1, KERNEL_DISPATCH = 2, BARRIER_AND = 3, AGENT_DISPATCH = 4, BARRIER_OR = 5,
+	VENDOR_SPECIFIC = 0,
+	INVALID = 1,
+	KERNEL_DISPATCH = 2,
+	BARRIER_AND = 3,
+	AGENT_DISPATCH = 4,
+	BARRIER_OR = 5,
 	AMD_BARRIER_VALUE = 2
 };
 
@@ -108,8 +114,10 @@ static bool is_ready(const struct packet *packet, uint8_t type)
 enum step aql_step(struct queue *queue)
 {
 	uint64_t index = *queue->read;
-	struct packet *packet = (struct packet *)(uintptr_t)(queue->ring + index % (queue->size / PACKET_BYTES) * PACKET_BYTES);
-	uint8_t type = (uint8_t)__atomic_load_n(&packet->header, __ATOMIC_ACQUIRE); /* the program's release */
+	struct packet *packet =
+	    (struct packet *)(uintptr_t)(queue->ring + index % (queue->size / PACKET_BYTES) * PACKET_BYTES);
+	uint8_t type =
+	    (uint8_t)__atomic_load_n(&packet->header, __ATOMIC_ACQUIRE); /* the program's release */
 	uint64_t started = clock_ticks(), done;
 
 	if (type == INVALID || *queue->written == index)
@@ -119,8 +127,8 @@ enum step aql_step(struct queue *queue)
 	if (type == KERNEL_DISPATCH)
 		kernels_run(packet);
 	done = packet->completion_signal;
-	log_line("AQL queue=%u type=%u format=%u index=%lu signal=%#lx", queue->id, type, packet->amd_format, index,
-		 done);
+	log_line("AQL queue=%u type=%u format=%u index=%lu signal=%#lx", queue->id, type, packet->amd_format,
+		 index, done);
 	__atomic_store_n(&packet->header, INVALID, __ATOMIC_RELEASE);
 	__atomic_store_n(queue->read, index + 1, __ATOMIC_RELEASE);
 	complete(done, started);

@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 #define FIRST_GPU_ID 0x1001
-#define DOORBELL_BYTES ((off_t)MAX_CARDS << 33) /* the card's number is in bits 33 and up of a doorbell offset */
+#define DOORBELL_BYTES                                                                                       \
+	((off_t)MAX_CARDS << 33) /* the card's number is in bits 33 and up of a doorbell offset */
 #define MEMORY_BYTES ((off_t)1 << 55)
 
 enum { MAX_FOREIGN = 64 };
 
-static struct driver self = { .memory_fd = -1, .kfd_fd = -1, .process = -1 };
+static struct driver self = {.memory_fd = -1, .kfd_fd = -1, .process = -1};
 static atomic_bool connected;
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static struct stat memory_stat, kfd_stat;
@@ -91,20 +92,47 @@ void driver_reap(void)
 
 /* ---- connecting ---- */
 
-static int adopt_memory_locked(void)
+/* Programs close descriptors that they know nothing of, and then open others. */
+static bool is_memory_file(int fd)
+{
+	struct stat file;
+
+	return fd >= 0 && !fstat(fd, &file) && file.st_size == MEMORY_BYTES;
+}
+
+static int open_memory_of(const struct state_process *process)
 {
 	char path[64];
-	int fd = -1;
+	int fd;
 
-	for (int i = 0; i < MAX_PROCESSES && fd < 0; i++) {
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", process->pid, process->memory_fd);
+	fd = real()->open(path, O_RDWR | O_CLOEXEC);
+	if (is_memory_file(fd))
+		return fd;
+	if (fd >= 0)
+		real()->close(fd);
+	return -1;
+}
+
+/* The run's memory file, from any process that has it; -1 when no other process lives. A second file beside
+ * the first would be a second set of cards, so one that cannot be reached is the end. */
+static int adopt_memory_locked(void)
+{
+	bool has_others = false;
+
+	for (int i = 0; i < MAX_PROCESSES; i++) {
 		const struct state_process *process = &self.state->process[i];
+		struct state_identity who = {process->pid, process->start_time};
+		int fd = process->status == PROCESS_ALIVE && i != self.process ? open_memory_of(process) : -1;
 
-		if (process->status != PROCESS_ALIVE || process->memory_fd < 0)
-			continue;
-		snprintf(path, sizeof path, "/proc/%d/fd/%d", process->pid, process->memory_fd);
-		fd = real()->open(path, O_RDWR | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+		has_others =
+		    has_others || (process->status == PROCESS_ALIVE && i != self.process && is_alive(&who));
 	}
-	return fd;
+	if (has_others)
+		die("kfdemu: the memory of this run's other processes cannot be reached");
+	return -1;
 }
 
 static uint64_t capacity_of(int card)
@@ -140,7 +168,7 @@ static void join_run_locked(void)
 	self.process = state_claim_locked(self.state, &who, discard_extent, NULL);
 	if (self.process < 0)
 		die("kfdemu: no row left in the oracle");
-	if (self.memory_fd < 0)
+	if (!is_memory_file(self.memory_fd))
 		self.memory_fd = driver_raise(adopt_memory_locked());
 	if (self.memory_fd < 0) {
 		set_up_cards_locked();
@@ -168,7 +196,8 @@ static void connect_driver(void)
 	    fstat(self.memory_fd, &memory_stat))
 		die("kfdemu: device files");
 	topology_write(self.state);
-	log_line("CONNECT cards=%d gfx=%ld vram0=%lu", self.cards, settings()->gfx, self.state->card[0].capacity);
+	log_line("CONNECT cards=%d gfx=%ld vram0=%lu", self.cards, settings()->gfx,
+		 self.state->card[0].capacity);
 }
 
 const struct driver *driver(void)

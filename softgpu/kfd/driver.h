@@ -1,8 +1,10 @@
-/* This process's connection to the emulated driver: its row in the oracle, and the files behind the device nodes.
+/* This process's connection to the emulated driver: its row in the oracle, and the files behind the device
+ * nodes.
  *
- *   memory file   one memfd a run; VRAM and GTT of all cards are ranges of it. An open render node is a description of it.
- *   kfd file      one memfd a process; its pages are the doorbells. An open /dev/kfd is a descriptor of it.
- * A forked child inherits neither row nor kfd file: its parent's descriptors answer EBADF, as the kernel's do. */
+ *   memory file   one memfd a run; VRAM and GTT of all cards are ranges of it. An open render node is a
+ * description of it. kfd file      one memfd a process; its pages are the doorbells. An open /dev/kfd is a
+ * descriptor of it. A forked child inherits neither row nor kfd file: its parent's descriptors answer EBADF,
+ * as the kernel's do. */
 #ifndef KFDEMU_DRIVER_H
 #define KFDEMU_DRIVER_H
 
@@ -18,7 +20,8 @@ struct driver {
 	int cards;
 };
 
-/* Connects at the first call. Never fails: without its files the emulation is no use, so it says why and aborts. */
+/* Connects at the first call. Never fails: without its files the emulation is no use, so it says why and
+ * aborts. */
 const struct driver *driver(void);
 bool driver_is_connected(void);
 

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #define CPU_ADDRESSES (1ull << 47)
-/* Where libdrm takes addresses from: far from what a program uses, so that mapping them on the CPU hurts nobody. */
+/* Where libdrm takes addresses from: far from what a program uses, so that mapping them on the CPU hurts
+ * nobody. */
 #define FIRST_ADDRESS (1ull << 44)
 
 enum { MAX_GEM = 4096, GEM_LIMIT = MAX_GEM - 1 };
@@ -37,7 +38,7 @@ static atomic_int file_count;
 
 static int tag_lock(int fd, int command, struct flock *lock, uint64_t tag, short type)
 {
-	*lock = (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)tag, .l_len = 1 };
+	*lock = (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)tag, .l_len = 1};
 	return fcntl(fd, command, lock) ? -errno : 0;
 }
 
@@ -70,7 +71,7 @@ static struct drm_file *file_locked(uint64_t tag)
 	file = calloc(1, sizeof *file);
 	if (!file)
 		return NULL;
-	*file = (struct drm_file){ .tag = tag, .card = (int)(tag % MAX_CARDS), .next = files };
+	*file = (struct drm_file){.tag = tag, .card = (int)(tag % MAX_CARDS), .next = files};
 	files = file;
 	atomic_fetch_add(&file_count, 1);
 	return file;
@@ -154,10 +155,11 @@ static int gem_create(struct drm_file *file, union drm_amdgpu_gem_create *args)
 	uint64_t size = (args->in.bo_size + 4095) / 4096 * 4096;
 	struct object *object;
 	uint32_t handle = 0;
-	int error = size ? object_create_locked(file->card, size,
-						is_vram ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT,
-						KIND_OTHER, &object) :
-			   -EINVAL;
+	int error =
+	    size ? object_create_locked(file->card, size,
+					is_vram ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT,
+					KIND_OTHER, &object)
+		 : -EINVAL;
 
 	if (error)
 		return error;
@@ -213,9 +215,11 @@ static int gem_op(struct drm_file *file, struct drm_amdgpu_gem_op *args)
 	if (!object)
 		return -ENOENT;
 	if (args->op == AMDGPU_GEM_OP_GET_GEM_CREATE_INFO)
-		*creation = (struct drm_amdgpu_gem_create_in){ .bo_size = object->size, .alignment = 4096,
-			.domains = object->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? AMDGPU_GEM_DOMAIN_VRAM :
-										     AMDGPU_GEM_DOMAIN_GTT };
+		*creation = (struct drm_amdgpu_gem_create_in){
+		    .bo_size = object->size,
+		    .alignment = 4096,
+		    .domains = object->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? AMDGPU_GEM_DOMAIN_VRAM
+									    : AMDGPU_GEM_DOMAIN_GTT};
 	return 0;
 }
 
@@ -243,8 +247,8 @@ static int gem_va(struct drm_file *file, struct drm_amdgpu_gem_va *args)
 		mapped = mmap(at, args->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 			      driver()->memory_fd, (off_t)(object->offset + args->offset_in_bo));
 	else
-		mapped = mmap(at, args->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-			      -1, 0);
+		mapped = mmap(at, args->map_size, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return mapped == MAP_FAILED ? -ENOMEM : 0;
 }
 
@@ -314,32 +318,49 @@ static int get_cap(struct drm_file *file, struct drm_get_cap *args)
 
 static struct drm_amdgpu_info_device device_of(int card)
 {
-	return (struct drm_amdgpu_info_device){ .device_id = 0x740f, .chip_rev = 1, .external_rev = 0x3c,
-		.pci_rev = 1, .family = AMDGPU_FAMILY_AI, .num_shader_engines = 8, .num_shader_arrays_per_engine = 1,
-		.gpu_counter_freq = 100000, .max_engine_clock = 1700000, .max_memory_clock = 1600000,
-		.cu_active_number = 104, .num_rb_pipes = 4, .enabled_rb_pipes_mask = 15, .vram_bit_width = 4096,
-		.vram_type = AMDGPU_VRAM_TYPE_HBM, .virtual_address_offset = FIRST_ADDRESS,
-		.virtual_address_max = FIRST_ADDRESS * 2, .virtual_address_alignment = 4096,
-		.pte_fragment_size = 2 << 20, .gart_page_size = 4096, .wave_front_size = 64,
-		.high_va_offset = 0xffff800000000000ull + ((uint64_t)card << 40),
-		.high_va_max = 0xffffff0000000000ull };
+	return (struct drm_amdgpu_info_device){.device_id = 0x740f,
+					       .chip_rev = 1,
+					       .external_rev = 0x3c,
+					       .pci_rev = 1,
+					       .family = AMDGPU_FAMILY_AI,
+					       .num_shader_engines = 8,
+					       .num_shader_arrays_per_engine = 1,
+					       .gpu_counter_freq = 100000,
+					       .max_engine_clock = 1700000,
+					       .max_memory_clock = 1600000,
+					       .cu_active_number = 104,
+					       .num_rb_pipes = 4,
+					       .enabled_rb_pipes_mask = 15,
+					       .vram_bit_width = 4096,
+					       .vram_type = AMDGPU_VRAM_TYPE_HBM,
+					       .virtual_address_offset = FIRST_ADDRESS,
+					       .virtual_address_max = FIRST_ADDRESS * 2,
+					       .virtual_address_alignment = 4096,
+					       .pte_fragment_size = 2 << 20,
+					       .gart_page_size = 4096,
+					       .wave_front_size = 64,
+					       .high_va_offset =
+						   0xffff800000000000ull + ((uint64_t)card << 40),
+					       .high_va_max = 0xffffff0000000000ull};
 }
 
 static struct drm_amdgpu_memory_info memory_of(int card)
 {
 	const struct state_card *state = &driver()->state->card[card];
-	struct drm_amdgpu_heap_info vram = { .total_heap_size = state->capacity,
-		.usable_heap_size = state->capacity, .heap_usage = state->used.now,
-		.max_allocation = state->capacity * 3 / 4 };
-	struct drm_amdgpu_heap_info gtt = { .total_heap_size = 8ull << 30, .usable_heap_size = 8ull << 30,
-		.max_allocation = 6ull << 30 };
+	struct drm_amdgpu_heap_info vram = {.total_heap_size = state->capacity,
+					    .usable_heap_size = state->capacity,
+					    .heap_usage = state->used.now,
+					    .max_allocation = state->capacity * 3 / 4};
+	struct drm_amdgpu_heap_info gtt = {
+	    .total_heap_size = 8ull << 30, .usable_heap_size = 8ull << 30, .max_allocation = 6ull << 30};
 
-	return (struct drm_amdgpu_memory_info){ .vram = vram, .cpu_accessible_vram = vram, .gtt = gtt };
+	return (struct drm_amdgpu_memory_info){.vram = vram, .cpu_accessible_vram = vram, .gtt = gtt};
 }
 
 static int answer(const struct drm_amdgpu_info *args, const void *value, size_t size)
 {
-	memcpy((void *)(uintptr_t)args->return_pointer, value, size < args->return_size ? size : args->return_size);
+	memcpy((void *)(uintptr_t)args->return_pointer, value,
+	       size < args->return_size ? size : args->return_size);
 	return 0;
 }
 
@@ -347,8 +368,9 @@ static int get_info(struct drm_file *file, struct drm_amdgpu_info *args)
 {
 	struct drm_amdgpu_info_device device = device_of(file->card);
 	struct drm_amdgpu_memory_info memory = memory_of(file->card);
-	struct drm_amdgpu_info_vram_gtt sizes = { .vram_size = memory.vram.total_heap_size,
-		.vram_cpu_accessible_size = memory.vram.total_heap_size, .gtt_size = memory.gtt.total_heap_size };
+	struct drm_amdgpu_info_vram_gtt sizes = {.vram_size = memory.vram.total_heap_size,
+						 .vram_cpu_accessible_size = memory.vram.total_heap_size,
+						 .gtt_size = memory.gtt.total_heap_size};
 	static const uint32_t zeros[64];
 	uint32_t yes = 1;
 
@@ -369,7 +391,8 @@ static int get_info(struct drm_file *file, struct drm_amdgpu_info *args)
 	case AMDGPU_INFO_HW_IP_INFO:
 	case AMDGPU_INFO_HW_IP_COUNT:
 	case AMDGPU_INFO_GTT_USAGE:
-		return answer(args, zeros, args->return_size < sizeof zeros ? args->return_size : sizeof zeros);
+		return answer(args, zeros,
+			      args->return_size < sizeof zeros ? args->return_size : sizeof zeros);
 	default:
 		log_line("REFUSED amdgpu info query %#x", args->query);
 		return -EINVAL;
@@ -383,19 +406,19 @@ typedef int command_function(struct drm_file *file, void *args);
 #define COMMAND(number, function) [number] = (command_function *)(void (*)(void))(function)
 
 static command_function *const commands[256] = {
-	COMMAND(0x00, get_version),
-	COMMAND(0x05, get_client),
-	COMMAND(0x09, gem_close),
-	COMMAND(0x0c, get_cap),
-	COMMAND(0x2d, prime_to_fd),
-	COMMAND(0x2e, prime_to_handle),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_CREATE, gem_create),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_MMAP, gem_mmap),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_INFO, get_info),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_METADATA, gem_metadata),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_WAIT_IDLE, gem_wait_idle),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA, gem_va),
-	COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP, gem_op),
+    COMMAND(0x00, get_version),
+    COMMAND(0x05, get_client),
+    COMMAND(0x09, gem_close),
+    COMMAND(0x0c, get_cap),
+    COMMAND(0x2d, prime_to_fd),
+    COMMAND(0x2e, prime_to_handle),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_CREATE, gem_create),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_MMAP, gem_mmap),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_INFO, get_info),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_METADATA, gem_metadata),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_WAIT_IDLE, gem_wait_idle),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA, gem_va),
+    COMMAND(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP, gem_op),
 };
 
 static int command_locked(uint64_t tag, unsigned int number, void *args)

@@ -1,8 +1,8 @@
 /* The commands of the render nodes, below the unmodified libdrm.
  *
- *   DRM file   an open file description of a render node, told from others by a tag: its file position. It has GEM
- *              handles, numbered from 1, one for each object however often it is imported.
- * A DRM file ends with its last descriptor, in whatever process that is; its handles go with it. */
+ *   DRM file   an open file description of a render node, told from others by a tag: its file position. It
+ * has GEM handles, numbered from 1, one for each object however often it is imported. A DRM file ends with
+ * its last descriptor, in whatever process that is; its handles go with it. */
 #ifndef KFDEMU_DRM_H
 #define KFDEMU_DRM_H
 

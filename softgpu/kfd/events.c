@@ -54,8 +54,8 @@ int events_create(struct kfd_ioctl_create_event_args *args)
 	while (id < MAX_EVENTS && event[id].is_used)
 		id++;
 	if (id < MAX_EVENTS)
-		event[id] = (struct event){ .is_used = true, .is_auto_reset = args->auto_reset,
-			.type = args->event_type, .age = 1 };
+		event[id] = (struct event){
+		    .is_used = true, .is_auto_reset = args->auto_reset, .type = args->event_type, .age = 1};
 	pthread_mutex_unlock(&mutex);
 	if (id == MAX_EVENTS)
 		return -ENOSPC;

@@ -1,5 +1,5 @@
-/* The functions of the C library (and one of libdrm's) that the emulation stands in for. Everything that is not a
- * device node or an emulated file goes to the original untouched. */
+/* The functions of the C library (and one of libdrm's) that the emulation stands in for. Everything that is
+ * not a device node or an emulated file goes to the original untouched. */
 #define _GNU_SOURCE
 #include "driver.h"
 #include "drm.h"
@@ -84,30 +84,30 @@ static bool is_device(const char *path)
 
 /* ---- opening ---- */
 
-#define OPEN(name)                                                                                                    \
-	EXPORT int name(const char *path, int flags, ...)                                                             \
-	{                                                                                                              \
-		mode_t mode = 0;                                                                                       \
-		va_list args;                                                                                          \
-                                                                                                                       \
-		va_start(args, flags);                                                                                 \
-		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
-			mode = va_arg(args, mode_t);                                                                   \
-		va_end(args);                                                                                          \
-		return open_any(AT_FDCWD, path, flags, mode);                                                          \
+#define OPEN(name)                                                                                           \
+	EXPORT int name(const char *path, int flags, ...)                                                    \
+	{                                                                                                    \
+		mode_t mode = 0;                                                                             \
+		va_list args;                                                                                \
+                                                                                                             \
+		va_start(args, flags);                                                                       \
+		if (flags & (O_CREAT | __O_TMPFILE))                                                         \
+			mode = va_arg(args, mode_t);                                                         \
+		va_end(args);                                                                                \
+		return open_any(AT_FDCWD, path, flags, mode);                                                \
 	}
 
-#define OPENAT(name)                                                                                                  \
-	EXPORT int name(int dir, const char *path, int flags, ...)                                                    \
-	{                                                                                                              \
-		mode_t mode = 0;                                                                                       \
-		va_list args;                                                                                          \
-                                                                                                                       \
-		va_start(args, flags);                                                                                 \
-		if (flags & (O_CREAT | __O_TMPFILE))                                                                   \
-			mode = va_arg(args, mode_t);                                                                   \
-		va_end(args);                                                                                          \
-		return open_any(dir, path, flags, mode);                                                               \
+#define OPENAT(name)                                                                                         \
+	EXPORT int name(int dir, const char *path, int flags, ...)                                           \
+	{                                                                                                    \
+		mode_t mode = 0;                                                                             \
+		va_list args;                                                                                \
+                                                                                                             \
+		va_start(args, flags);                                                                       \
+		if (flags & (O_CREAT | __O_TMPFILE))                                                         \
+			mode = va_arg(args, mode_t);                                                         \
+		va_end(args);                                                                                \
+		return open_any(dir, path, flags, mode);                                                     \
 	}
 
 OPEN(open)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MAX_KNOWN = 1024, NAME_BYTES = 64 };
+enum { MAX_KNOWN = 1024, NAME_BYTES = 64, PIECE_BYTES = 65536 };
 
 struct dispatch {
 	uint16_t header, setup, workgroup[3], reserved;
@@ -92,7 +92,7 @@ static const char *find_name(const struct memory_view *view)
 	const uint8_t *base = view->base;
 
 	for (uint64_t at = view->at / 4096 * 4096 + 4096; at; at -= 4096) {
-		struct code_object code = { .base = base + at - 4096, .size = view->size - (at - 4096) };
+		struct code_object code = {.base = base + at - 4096, .size = view->size - (at - 4096)};
 		const char *name;
 
 		if (memcmp(code.base, ELFMAG, SELFMAG) || !open_code_object(&code))
@@ -109,9 +109,11 @@ static void learn(struct known *entry, uint64_t kernel)
 	struct memory_view view = memory_view(kernel);
 	const char *name = view.base ? find_name(&view) : NULL;
 
-	*entry = (struct known){ .kernel = kernel };
+	*entry = (struct known){.kernel = kernel};
 	if (view.base)
-		entry->argument_bytes = ((const struct descriptor *)(const void *)((const uint8_t *)view.base + view.at))->argument_bytes;
+		entry->argument_bytes =
+		    ((const struct descriptor *)(const void *)((const uint8_t *)view.base + view.at))
+			->argument_bytes;
 	strncpy(entry->name, name ? name : "?", NAME_BYTES - 1);
 	if (view.base) {
 		real()->munmap(view.base, view.size);
@@ -178,26 +180,41 @@ static uint8_t *typed_pointer(const uint8_t *arguments, uint32_t *element)
 
 /* ---- kernels ---- */
 
+/* Repeats PATTERN over SIZE bytes: what is written already is copied on, in pieces that stay in the cache. */
+static void repeat(uint8_t *to, const uint8_t *pattern, uint64_t bytes, uint64_t size)
+{
+	uint64_t done = bytes < size ? bytes : size;
+
+	if (!done)
+		return;
+	memcpy(to, pattern, done);
+	while (done < size) {
+		uint64_t piece = done < PIECE_BYTES ? done : PIECE_BYTES / bytes * bytes;
+
+		if (piece > size - done || !piece)
+			piece = size - done < done ? size - done : done;
+		memcpy(to + done, to, piece);
+		done += piece;
+	}
+}
+
 static void fill_5(const uint8_t *arguments)
 {
 	uint32_t element, count = argument32(arguments, 40);
 	uint8_t *to = typed_pointer(arguments, &element);
-	const uint8_t *pattern = pointer(arguments, 32);
-	uint64_t offset = argument64(arguments, 48), repeats = argument64(arguments, 56);
+	uint64_t offset = argument64(arguments, 48), repeats = argument64(arguments, 56),
+		 bytes = (uint64_t)count * element;
 
-	for (uint64_t i = 0; i < repeats; i++)
-		memcpy(to + element * (offset + i * count), pattern, (size_t)count * element);
+	repeat(to + element * offset, pointer(arguments, 32), bytes, bytes * repeats);
 }
 
 static void fill_6(const uint8_t *arguments)
 {
-	uint32_t bytes = argument32(arguments, 16) * argument32(arguments, 20);
+	uint64_t bytes = (uint64_t)argument32(arguments, 16) * argument32(arguments, 20);
 	uint64_t size = argument64(arguments, 24) - argument64(arguments, 0);
-	uint8_t *to = pointer(arguments, 0);
-	const uint8_t *pattern = pointer(arguments, 8);
 
-	for (uint64_t at = 0; bytes && at < size; at += bytes)
-		memcpy(to + at, pattern, bytes);
+	repeat(pointer(arguments, 0), pointer(arguments, 8), bytes,
+	       bytes ? (size + bytes - 1) / bytes * bytes : 0);
 }
 
 static void fill_2d(const uint8_t *arguments)
@@ -210,7 +227,8 @@ static void fill_2d(const uint8_t *arguments)
 
 	for (uint64_t y = 0; y < height; y++)
 		for (uint64_t x = 0; x < width; x++)
-			memcpy(to + element * (offset + y * pitch + x * count), pattern, (size_t)count * element);
+			memcpy(to + element * (offset + y * pitch + x * count), pattern,
+			       (size_t)count * element);
 }
 
 static void copy_rect(const uint8_t *arguments, uint64_t element)
@@ -221,8 +239,10 @@ static void copy_rect(const uint8_t *arguments, uint64_t element)
 
 	for (uint64_t z = 0; z < argument64(size, 16); z++)
 		for (uint64_t y = 0; y < argument64(size, 8); y++)
-			memcpy(to + element * (argument64(target, 16) + z * argument64(target, 8) + y * argument64(target, 0)),
-			       from + element * (argument64(source, 16) + z * argument64(source, 8) + y * argument64(source, 0)),
+			memcpy(to + element * (argument64(target, 16) + z * argument64(target, 8) +
+					       y * argument64(target, 0)),
+			       from + element * (argument64(source, 16) + z * argument64(source, 8) +
+						 y * argument64(source, 0)),
 			       argument64(size, 0) * element);
 }
 
@@ -238,13 +258,15 @@ static void copy_rect_words(const uint8_t *arguments)
 
 static void copy_aligned(const uint8_t *arguments)
 {
-	memmove(pointer(arguments, 8) + 4 * argument64(arguments, 24), pointer(arguments, 0) + 4 * argument64(arguments, 16),
+	memmove(pointer(arguments, 8) + 4 * argument64(arguments, 24),
+		pointer(arguments, 0) + 4 * argument64(arguments, 16),
 		argument64(arguments, 32) * argument32(arguments, 40));
 }
 
 static void copy_5(const uint8_t *arguments)
 {
-	memmove(pointer(arguments, 8) + argument64(arguments, 24), pointer(arguments, 0) + argument64(arguments, 16),
+	memmove(pointer(arguments, 8) + argument64(arguments, 24),
+		pointer(arguments, 0) + argument64(arguments, 16),
 		(argument64(arguments, 32) - 1) * 4 + argument32(arguments, 40));
 }
 
@@ -272,21 +294,22 @@ static const struct {
 	void (*rocm_5)(const uint8_t *arguments);
 	void (*rocm_6)(const uint8_t *arguments);
 } emulated[] = {
-	{ "fillBufferAligned2D", fill_2d, fill_2d },
-	{ "fillBufferAligned", fill_5, fill_6 },
-	{ "copyBufferRectAligned", copy_rect_words, copy_rect_words },
-	{ "copyBufferRect", copy_rect_bytes, copy_rect_bytes },
-	{ "copyBufferAligned", copy_aligned, copy_aligned },
-	{ "copyBufferToImage", NULL, NULL },
-	{ "copyBuffer", copy_5, copy_6 },
-	{ "streamOpsWrite", write_value, write_value },
-	{ "streamOpsWait", nothing, nothing },
-	{ "initHeap", nothing, nothing },
-	{ "gwsInit", nothing, nothing },
+    {"fillBufferAligned2D", fill_2d, fill_2d},
+    {"fillBufferAligned", fill_5, fill_6},
+    {"copyBufferRectAligned", copy_rect_words, copy_rect_words},
+    {"copyBufferRect", copy_rect_bytes, copy_rect_bytes},
+    {"copyBufferAligned", copy_aligned, copy_aligned},
+    {"copyBufferToImage", NULL, NULL},
+    {"copyBuffer", copy_5, copy_6},
+    {"streamOpsWrite", write_value, write_value},
+    {"streamOpsWait", nothing, nothing},
+    {"initHeap", nothing, nothing},
+    {"gwsInit", nothing, nothing},
 };
 
-/* fillBufferAligned: 5.x passes 64 bytes, later releases 40, and hidden arguments (none, 56 or 256 bytes) after them.
- * copyBuffer: as long in all; later releases pass an end of the source or the target where 5.x passes a count. */
+/* fillBufferAligned: 5.x passes 64 bytes, later releases 40, and hidden arguments (none, 56 or 256 bytes)
+ * after them. copyBuffer: as long in all; later releases pass an end of the source or the target where 5.x
+ * passes a count. */
 static bool is_within(uint64_t address, uint64_t start, uint64_t size)
 {
 	return address >= start && address - start <= size;
@@ -320,8 +343,9 @@ static void run_blit(const struct known *kernel, const char *name, const uint8_t
 
 /* ---- ROCr's own kernels ---- */
 
-/* ROCr copies and fills by kernels that it brings as bare code, without a name (BlitKernel in its amd_blit_kernel.cpp).
- * They are told by their arguments, which are ranges that follow each other and the size of the grid. */
+/* ROCr copies and fills by kernels that it brings as bare code, without a name (BlitKernel in its
+ * amd_blit_kernel.cpp). They are told by their arguments, which are ranges that follow each other and the
+ * size of the grid. */
 enum { COPY_ALIGNED_ENDS = 5, COPY_MISALIGNED_ENDS = 3, FILL_ENDS = 3 };
 
 static bool is_copy(const uint8_t *arguments, int ends, uint32_t grid)
@@ -331,10 +355,11 @@ static bool is_copy(const uint8_t *arguments, int ends, uint32_t grid)
 
 		if (argument64(arguments, from) < argument64(arguments, from - 16) ||
 		    argument64(arguments, from) - argument64(arguments, 0) !=
-			    argument64(arguments, to) - argument64(arguments, 8))
+			argument64(arguments, to) - argument64(arguments, 8))
 			return false;
 	}
-	return argument64(arguments, 0) && argument64(arguments, 8) && argument32(arguments, ends * 16) == grid;
+	return argument64(arguments, 0) && argument64(arguments, 8) &&
+	       argument32(arguments, ends * 16) == grid;
 }
 
 static bool is_fill(const uint8_t *arguments, uint32_t grid)

@@ -1,6 +1,8 @@
-/* One row a command, as in the kernel: the number selects, the size in the command may differ between header versions. */
+/* One row a command, as in the kernel: the number selects, the size in the command may differ between header
+ * versions. */
 #include "kfd.h"
 #include "driver.h"
+#include "drm.h"
 #include "events.h"
 #include "log.h"
 #include "memory.h"
@@ -44,15 +46,19 @@ static int get_tiling(struct kfd_ioctl_get_tile_config_args *args)
 /* gpuvm_limit 2^47-1 makes ROCr take GPU addresses from plain mmap. */
 static int get_apertures(struct kfd_ioctl_get_process_apertures_new_args *args)
 {
-	struct kfd_process_device_apertures *aperture = (void *)(uintptr_t)args->kfd_process_device_apertures_ptr;
+	struct kfd_process_device_apertures *aperture =
+	    (void *)(uintptr_t)args->kfd_process_device_apertures_ptr;
 	uint32_t cards = (uint32_t)driver()->cards;
 
 	for (uint32_t i = 0; aperture && i < args->num_of_nodes && i < cards; i++)
-		aperture[i] = (struct kfd_process_device_apertures){
-			.lds_base = 1ull << 48, .lds_limit = (1ull << 48) + UINT32_MAX,
-			.scratch_base = 2ull << 48, .scratch_limit = (2ull << 48) + UINT32_MAX,
-			.gpuvm_base = 0x4000, .gpuvm_limit = (1ull << 47) - 1,
-			.gpu_id = (uint32_t)driver_gpu_id((int)i) };
+		aperture[i] =
+		    (struct kfd_process_device_apertures){.lds_base = 1ull << 48,
+							  .lds_limit = (1ull << 48) + UINT32_MAX,
+							  .scratch_base = 2ull << 48,
+							  .scratch_limit = (2ull << 48) + UINT32_MAX,
+							  .gpuvm_base = 0x4000,
+							  .gpuvm_limit = (1ull << 47) - 1,
+							  .gpu_id = (uint32_t)driver_gpu_id((int)i)};
 	if (!aperture || args->num_of_nodes > cards)
 		args->num_of_nodes = cards;
 	return 0;
@@ -108,38 +114,38 @@ typedef int command_function(void *args);
 #define COMMAND(number, function) [number] = (command_function *)(void (*)(void))(function)
 
 static command_function *const commands[256] = {
-	COMMAND(0x01, get_version),
-	COMMAND(0x02, queues_create),
-	COMMAND(0x03, queues_destroy),
-	COMMAND(0x04, accept_it), /* SET_MEMORY_POLICY */
-	COMMAND(0x05, get_clocks),
-	COMMAND(0x07, queues_update),
-	COMMAND(0x08, events_create),
-	COMMAND(0x09, events_destroy),
-	COMMAND(0x0a, set_event),
-	COMMAND(0x0b, reset_event),
-	COMMAND(0x0c, events_wait),
-	COMMAND(0x11, accept_it), /* SET_SCRATCH_BACKING_VA */
-	COMMAND(0x12, get_tiling),
-	COMMAND(0x13, accept_it), /* SET_TRAP_HANDLER */
-	COMMAND(0x14, get_apertures),
-	COMMAND(0x15, accept_it), /* ACQUIRE_VM */
-	COMMAND(0x16, memory_allocate),
-	COMMAND(0x17, free_memory),
-	COMMAND(0x18, memory_map),
-	COMMAND(0x19, memory_unmap),
-	COMMAND(0x1a, queues_set_cu_mask),
-	COMMAND(0x1c, memory_dmabuf_info),
-	COMMAND(0x1d, memory_import),
-	COMMAND(0x1e, alloc_gws),
-	COMMAND(0x1f, smi_events),
-	COMMAND(0x20, svm_command),
-	COMMAND(0x21, xnack_mode),
-	COMMAND(0x23, memory_available),
-	COMMAND(0x24, memory_export),
-	COMMAND(0x25, accept_it), /* RUNTIME_ENABLE */
-	COMMAND(KFD_NR_IPC_IMPORT, memory_ipc_import),
-	COMMAND(KFD_NR_IPC_EXPORT, memory_ipc_export),
+    COMMAND(0x01, get_version),
+    COMMAND(0x02, queues_create),
+    COMMAND(0x03, queues_destroy),
+    COMMAND(0x04, accept_it), /* SET_MEMORY_POLICY */
+    COMMAND(0x05, get_clocks),
+    COMMAND(0x07, queues_update),
+    COMMAND(0x08, events_create),
+    COMMAND(0x09, events_destroy),
+    COMMAND(0x0a, set_event),
+    COMMAND(0x0b, reset_event),
+    COMMAND(0x0c, events_wait),
+    COMMAND(0x11, accept_it), /* SET_SCRATCH_BACKING_VA */
+    COMMAND(0x12, get_tiling),
+    COMMAND(0x13, accept_it), /* SET_TRAP_HANDLER */
+    COMMAND(0x14, get_apertures),
+    COMMAND(0x15, accept_it), /* ACQUIRE_VM */
+    COMMAND(0x16, memory_allocate),
+    COMMAND(0x17, free_memory),
+    COMMAND(0x18, memory_map),
+    COMMAND(0x19, memory_unmap),
+    COMMAND(0x1a, queues_set_cu_mask),
+    COMMAND(0x1c, memory_dmabuf_info),
+    COMMAND(0x1d, memory_import),
+    COMMAND(0x1e, alloc_gws),
+    COMMAND(0x1f, smi_events),
+    COMMAND(0x20, svm_command),
+    COMMAND(0x21, xnack_mode),
+    COMMAND(0x23, memory_available),
+    COMMAND(0x24, memory_export),
+    COMMAND(0x25, accept_it), /* RUNTIME_ENABLE */
+    COMMAND(KFD_NR_IPC_IMPORT, memory_ipc_import),
+    COMMAND(KFD_NR_IPC_EXPORT, memory_ipc_export),
 };
 
 static bool is_offered(unsigned int number)
@@ -153,6 +159,7 @@ int kfd_command(unsigned long command, void *args)
 
 	driver();
 	queues_wake();
+	drm_collect();
 	if (is_offered(number))
 		return commands[number](args);
 	if (number == KFD_NR_DBG_TRAP || number >= KFD_NR_OUT_OF_TREE) {

@@ -1,8 +1,8 @@
 /* See memory.h. The lock protects objects and handles; it nests outside the oracle's lock and inside none.
  *
- * A dma-buf is a memfd that names its extent. Each export is an open file description of its own with a shared lock on
- * one byte; as long as any copy of one is open anywhere, our own description is refused that byte. So the last close is
- * noticed whatever process does it, and however it ends. */
+ * A dma-buf is a memfd that names its extent. Each export is an open file description of its own with a
+ * shared lock on one byte; as long as any copy of one is open anywhere, our own description is refused that
+ * byte. So the last close is noticed whatever process does it, and however it ends. */
 #define _GNU_SOURCE
 #include "memory.h"
 #include "driver.h"
@@ -109,7 +109,8 @@ static void object_unlink_locked(struct object *object)
 
 static bool is_to_fail(long nth)
 {
-	return settings()->fail_nth && nth >= settings()->fail_nth && nth < settings()->fail_nth + settings()->fail_count;
+	return settings()->fail_nth && nth >= settings()->fail_nth &&
+	       nth < settings()->fail_nth + settings()->fail_count;
 }
 
 static int take_extent_locked(struct object *object, enum kind kind)
@@ -124,13 +125,13 @@ static int take_extent_locked(struct object *object, enum kind kind)
 		if (try)
 			driver_reap();
 		state_lock(own->state);
-		outcome = state_take_locked(own->state, own->process, object->card, object->size, is_vram, kind,
-					    &object->row);
+		outcome = state_take_locked(own->state, own->process, object->card, object->size, is_vram,
+					    kind, &object->row);
 		if (outcome == STATE_DONE) {
 			object->offset = own->state->extent[object->row].offset;
 			object->serial = own->state->extent[object->row].serial;
 			own->state->extent[object->row].is_executable =
-				!!(object->flags & KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE);
+			    !!(object->flags & KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE);
 		}
 		state_unlock(own->state);
 	}
@@ -182,14 +183,15 @@ static void map_on_cpu(const struct object *object, uint64_t address)
 {
 	if (!address || address >= CPU_ADDRESSES)
 		return;
-	if (mmap((void *)address, object->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, driver()->memory_fd,
-		 (off_t)object->offset) != MAP_FAILED)
+	if (mmap((void *)address, object->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 driver()->memory_fd, (off_t)object->offset) != MAP_FAILED)
 		madvise((void *)address, object->size, MADV_DONTFORK);
 }
 
 /* ---- allocation ---- */
 
-/* What memory is for, as far as its flags tell. The queue's and the code's own commands and content tell the rest. */
+/* What memory is for, as far as its flags tell. The queue's and the code's own commands and content tell the
+ * rest. */
 static enum kind kind_by_flags(uint64_t size, uint32_t flags)
 {
 	bool is_executable = flags & KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE;
@@ -202,7 +204,7 @@ static enum kind kind_by_flags(uint64_t size, uint32_t flags)
 
 static const char *domain_name(uint32_t flags)
 {
-	static const char *const name[] = { "VRAM", "GTT", "USERPTR", "DOORBELL", "MMIO" };
+	static const char *const name[] = {"VRAM", "GTT", "USERPTR", "DOORBELL", "MMIO"};
 
 	for (unsigned int bit = 0; bit < sizeof name / sizeof *name; bit++)
 		if (flags >> bit & 1)
@@ -325,17 +327,18 @@ int memory_available(struct kfd_ioctl_get_available_memory_args *args)
 
 static int dmabuf_lock(int fd, int command, struct flock *lock, short type)
 {
-	*lock = (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	*lock = (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 	return fcntl(fd, command, lock) ? -errno : 0;
 }
 
 static int dmabuf_create_locked(struct object *object)
 {
-	struct dmabuf_label label = { DMABUF_MAGIC, driver()->state->run, object->serial, (uint32_t)object->row,
-		object->flags };
+	struct dmabuf_label label = {DMABUF_MAGIC, driver()->state->run, object->serial,
+				     (uint32_t)object->row, object->flags};
 	int fd = driver_raise(memfd_create("kfdemu-dmabuf", MFD_CLOEXEC));
 
-	if (fd < 0 || ftruncate(fd, (off_t)object->size) || pwrite(fd, &label, sizeof label, 0) != sizeof label)
+	if (fd < 0 || ftruncate(fd, (off_t)object->size) ||
+	    pwrite(fd, &label, sizeof label, 0) != sizeof label)
 		return -ENOMEM;
 	object->dmabuf_fd = fd;
 	object->references++;
@@ -491,8 +494,8 @@ int memory_import(struct kfd_ioctl_import_dmabuf_args *args)
 	if (!error)
 		error = give_handle_locked(object, args->gpu_id, args->va_addr, &args->handle);
 	memory_unlock();
-	log_line("IMPORT gpu_id=%#x address=%#llx handle=%#llx result=%d", args->gpu_id, args->va_addr, args->handle,
-		 error);
+	log_line("IMPORT gpu_id=%#x address=%#llx handle=%#llx result=%d", args->gpu_id, args->va_addr,
+		 args->handle, error);
 	return error;
 }
 
@@ -505,7 +508,8 @@ int memory_ipc_export(struct kfd_ioctl_ipc_export_args *args)
 	memory_lock();
 	slot = handle_slot_locked(args->handle);
 	if (slot && (*slot)->row >= 0) {
-		memcpy(args->share_handle, &(*slot)->serial, sizeof(*slot)->serial);
+		args->share_handle[0] = (uint32_t)(*slot)->serial;
+		args->share_handle[1] = (uint32_t)driver()->state->run;
 		args->share_handle[2] = (uint32_t)(*slot)->row;
 		args->share_handle[3] = (*slot)->flags;
 		error = 0;
@@ -517,11 +521,12 @@ int memory_ipc_export(struct kfd_ioctl_ipc_export_args *args)
 
 int memory_ipc_import(struct kfd_ioctl_ipc_import_args *args)
 {
-	struct dmabuf_label label = { .row = args->share_handle[2], .flags = args->share_handle[3] };
+	struct dmabuf_label label = {
+	    .serial = args->share_handle[0], .row = args->share_handle[2], .flags = args->share_handle[3]};
+	bool is_ours = args->share_handle[1] == (uint32_t)driver()->state->run && label.row < MAX_EXTENTS;
 	struct object *object;
-	int error = driver_card(args->gpu_id) < 0 || label.row >= MAX_EXTENTS ? -EINVAL : 0;
+	int error = driver_card(args->gpu_id) < 0 || !is_ours ? -EINVAL : 0;
 
-	memcpy(&label.serial, args->share_handle, sizeof label.serial);
 	memory_lock();
 	if (!error)
 		error = import_label_locked(&label, &object);
@@ -559,7 +564,8 @@ static struct object *find_address_locked(uint64_t address)
 {
 	struct object *object = objects;
 
-	while (object && !(object->address && address >= object->address && address - object->address < object->size))
+	while (object &&
+	       !(object->address && address >= object->address && address - object->address < object->size))
 		object = object->next;
 	return object;
 }
@@ -580,7 +586,7 @@ void *memory_pointer(uint64_t address)
 
 struct memory_view memory_view(uint64_t address)
 {
-	struct memory_view view = { .base = NULL };
+	struct memory_view view = {.base = NULL};
 	const struct object *object;
 
 	memory_lock();

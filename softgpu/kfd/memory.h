@@ -1,9 +1,10 @@
 /* Memory objects of this process, as the KFD and DRM commands see them.
  *
- *   object     this process's view of an extent (VRAM, GTT), of user memory, or of doorbell and register pages
- *   handle     a KFD handle: card's gpu_id and an index, the lowest free one, reused at once, as the kernel does
- * An object lives while a KFD handle, a GEM handle or an open dma-buf refers to it. Every allocation of VRAM is charged
- * to the process that made it; importing charges nothing. Any thread; functions return 0 or -errno. */
+ *   object     this process's view of an extent (VRAM, GTT), of user memory, or of doorbell and register
+ * pages handle     a KFD handle: card's gpu_id and an index, the lowest free one, reused at once, as the
+ * kernel does An object lives while a KFD handle, a GEM handle or an open dma-buf refers to it. Every
+ * allocation of VRAM is charged to the process that made it; importing charges nothing. Any thread; functions
+ * return 0 or -errno. */
 #ifndef KFDEMU_MEMORY_H
 #define KFDEMU_MEMORY_H
 
@@ -41,7 +42,8 @@ void object_set_kind_locked(struct object *object, enum kind kind);
 int object_export_locked(struct object *object); /* a new descriptor */
 int object_import_locked(int fd, struct object **out);
 
-/* An address as a card sees it, as an address of this process. They differ for locked user memory without SVM. */
+/* An address as a card sees it, as an address of this process. They differ for locked user memory without
+ * SVM. */
 void *memory_pointer(uint64_t address);
 
 /* The extent's part behind ADDRESS mapped read-only for the caller to munmap; NULL: no such object. */

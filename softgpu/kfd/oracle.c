@@ -1,6 +1,7 @@
 /* oracle FILE [--json]: which process holds how many bytes of VRAM on which card, and for what.
  *
- * It buries the dead first, so that a killed process's bytes are gone from the answer, as they are from the card. */
+ * It buries the dead first, so that a killed process's bytes are gone from the answer, as they are from the
+ * card. */
 #include "state.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@ static void print_card(const struct state *state, int card)
 {
 	const struct state_card *where = &state->card[card];
 
-	printf("card %d  capacity %lu  used %lu  peak %lu  refused %lu\n", card, where->capacity, where->used.now,
-	       where->used.peak, where->refused);
+	printf("card %d  capacity %lu  used %lu  peak %lu  refused %lu\n", card, where->capacity,
+	       where->used.now, where->used.peak, where->refused);
 }
 
 static void print_process(const struct state *state, const struct state_process *process)
@@ -62,18 +63,19 @@ static void print_name_json(const char *name)
 static void print_cards_json(struct state *state)
 {
 	for (uint32_t card = 0; card < state->cards; card++)
-		printf("%s{\"card\":%u,\"gpu_id\":%lu,\"capacity\":%lu,\"used\":%lu,\"peak\":%lu,\"available\":%lu,"
+		printf("%s{\"card\":%u,\"gpu_id\":%lu,\"capacity\":%lu,\"used\":%lu,\"peak\":%lu,"
+		       "\"available\":%lu,"
 		       "\"refused\":%lu}",
-		       card ? "," : "", card, state->card[card].gpu_id, state->card[card].capacity, state->card[card].used.now,
-		       state->card[card].used.peak, state_available_locked(state, (int)card),
-		       state->card[card].refused);
+		       card ? "," : "", card, state->card[card].gpu_id, state->card[card].capacity,
+		       state->card[card].used.now, state->card[card].used.peak,
+		       state_available_locked(state, (int)card), state->card[card].refused);
 }
 
 static void print_kinds_json(const struct state_gauge *by_kind)
 {
 	for (int kind = 0; kind < KINDS; kind++)
-		printf("%s\"%s\":{\"now\":%lu,\"peak\":%lu}", kind ? "," : "", kind_name[kind], by_kind[kind].now,
-		       by_kind[kind].peak);
+		printf("%s\"%s\":{\"now\":%lu,\"peak\":%lu}", kind ? "," : "", kind_name[kind],
+		       by_kind[kind].now, by_kind[kind].peak);
 }
 
 static void print_process_json(const struct state *state, const struct state_process *process)
@@ -118,7 +120,8 @@ int main(int argc, char **argv)
 	}
 	state = access(argv[1], F_OK) ? NULL : state_open(argv[1]);
 	if (!state) {
-		fprintf(stderr, "oracle: %s: %s\n", argv[1], errno == EINVAL ? "not an oracle" : strerror(errno));
+		fprintf(stderr, "oracle: %s: %s\n", argv[1],
+			errno == EINVAL ? "not an oracle" : strerror(errno));
 		return 1;
 	}
 	state_lock(state);

@@ -1,5 +1,5 @@
-/* See queues.h. The lock is held while a packet is carried out, so that a queue is never destroyed under one; it nests
- * outside memory's and events' locks. */
+/* See queues.h. The lock is held while a packet is carried out, so that a queue is never destroyed under one;
+ * it nests outside memory's and events' locks. */
 #define _GNU_SOURCE
 #include "queues.h"
 #include "driver.h"
@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,13 +74,14 @@ static enum step run_all(void)
 	return best;
 }
 
-/* How long to sleep after IDLE turns without a packet. A blocked packet is looked at more often. Waiting programs soon
- * enter the driver, which ends the sleep: only one that polls memory for ever sees the longest one. */
+/* How long to sleep after IDLE turns without a packet. A blocked packet is looked at more often. Waiting
+ * programs soon enter the driver, which ends the sleep: only one that polls memory for ever sees the longest
+ * one. */
 static long pause_ns(long idle, bool is_blocked)
 {
 	static const struct {
 		long turns, ns;
-	} steps[] = { { SPINS, 0 }, { 500, 20000 }, { 100, 200000 }, { 100, 1000000 }, { 200, 5000000 } };
+	} steps[] = {{SPINS, 0}, {500, 20000}, {100, 200000}, {100, 1000000}, {200, 5000000}};
 	long end = 0;
 
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -92,7 +94,7 @@ static long pause_ns(long idle, bool is_blocked)
 
 static void sleep_unless_woken(uint32_t seen, long ns)
 {
-	struct timespec timeout = { .tv_nsec = ns };
+	struct timespec timeout = {.tv_nsec = ns};
 
 	syscall(SYS_futex, &wakes, FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
 }
@@ -102,6 +104,8 @@ static void *run(void *unused)
 	long idle = 0;
 
 	pthread_setname_np(pthread_self(), "kfdemu-queues");
+	/* Programs spin while they wait for this thread. Where that is not allowed it is only slower. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), -10);
 	for (;;) {
 		uint32_t seen = atomic_load(&wakes);
 		enum step best = run_all();
@@ -201,18 +205,22 @@ int queues_create(struct kfd_ioctl_create_queue_args *args)
 
 	if (!queue)
 		return -ENOMEM;
-	*queue = (struct queue){ .card = driver_card(args->gpu_id), .type = args->queue_type,
-		.priority = args->queue_priority, .percentage = args->queue_percentage,
-		.ring = args->ring_base_address, .size = args->ring_size,
-		.written = (void *)(uintptr_t)args->write_pointer_address,
-		.read = (void *)(uintptr_t)args->read_pointer_address };
+	*queue = (struct queue){.card = driver_card(args->gpu_id),
+				.type = args->queue_type,
+				.priority = args->queue_priority,
+				.percentage = args->queue_percentage,
+				.ring = args->ring_base_address,
+				.size = args->ring_size,
+				.written = (void *)(uintptr_t)args->write_pointer_address,
+				.read = (void *)(uintptr_t)args->read_pointer_address};
 	note_memory(args);
 	pthread_mutex_lock(&mutex);
 	error = queue->card < 0 ? -EINVAL : add_locked(queue, args);
 	pthread_mutex_unlock(&mutex);
-	log_line("CREATE_QUEUE queue=%u card=%d type=%u size=%u percentage=%u priority=%u save=%#llx+%u result=%d",
-		 args->queue_id, queue->card, args->queue_type, args->ring_size, args->queue_percentage,
-		 args->queue_priority, args->ctx_save_restore_address, args->ctx_save_restore_size, error);
+	log_line(
+	    "CREATE_QUEUE queue=%u card=%d type=%u size=%u percentage=%u priority=%u save=%#llx+%u result=%d",
+	    args->queue_id, queue->card, args->queue_type, args->ring_size, args->queue_percentage,
+	    args->queue_priority, args->ctx_save_restore_address, args->ctx_save_restore_size, error);
 	if (error)
 		free(queue);
 	queues_wake();
@@ -247,8 +255,8 @@ int queues_update(const struct kfd_ioctl_update_queue_args *args)
 		queue->priority = args->queue_priority;
 	}
 	pthread_mutex_unlock(&mutex);
-	log_line("UPDATE_QUEUE queue=%u percentage=%u priority=%u result=%d", args->queue_id, args->queue_percentage,
-		 args->queue_priority, queue ? 0 : -EINVAL);
+	log_line("UPDATE_QUEUE queue=%u percentage=%u priority=%u result=%d", args->queue_id,
+		 args->queue_percentage, args->queue_priority, queue ? 0 : -EINVAL);
 	return queue ? 0 : -EINVAL;
 }
 
@@ -262,14 +270,15 @@ int queues_set_cu_mask(const struct kfd_ioctl_set_cu_mask_args *args)
 	bool is_known;
 
 	for (uint32_t i = 0; i < words && i < 32; i++) {
-		length += snprintf(text + length, sizeof text - (size_t)length, "%s0x%08x", i ? "," : "", mask[i]);
+		length +=
+		    snprintf(text + length, sizeof text - (size_t)length, "%s0x%08x", i ? "," : "", mask[i]);
 		bits += __builtin_popcount(mask[i]);
 	}
 	pthread_mutex_lock(&mutex);
 	is_known = *find_locked(args->queue_id);
 	pthread_mutex_unlock(&mutex);
-	log_line("SET_CU_MASK queue=%u bits=%u set=%d mask=%s result=%d", args->queue_id, args->num_cu_mask, bits,
-		 text, is_known ? 0 : -EINVAL);
+	log_line("SET_CU_MASK queue=%u bits=%u set=%d mask=%s result=%d", args->queue_id, args->num_cu_mask,
+		 bits, text, is_known ? 0 : -EINVAL);
 	return is_known ? 0 : -EINVAL;
 }
 

@@ -1,7 +1,8 @@
 /* User queues: rings that the program fills and one thread per process empties.
  *
- * The thread looks at all rings in turn. While packets come it spins; then it sleeps longer and longer, up to a few
- * milliseconds, and wakes at once when the program enters the driver. Packets are read by aql.c and sdma.c. */
+ * The thread looks at all rings in turn. While packets come it spins; then it sleeps longer and longer, up to
+ * a few milliseconds, and wakes at once when the program enters the driver. Packets are read by aql.c and
+ * sdma.c. */
 #ifndef KFDEMU_QUEUES_H
 #define KFDEMU_QUEUES_H
 
@@ -20,7 +21,8 @@ struct queue {
 	struct queue *next;
 };
 
-/* One packet, on the queue thread. STEP_BLOCKED: the packet waits for something and must be looked at again. */
+/* One packet, on the queue thread. STEP_BLOCKED: the packet waits for something and must be looked at again.
+ */
 enum step aql_step(struct queue *queue);
 enum step sdma_step(struct queue *queue);
 

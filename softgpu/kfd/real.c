@@ -1,4 +1,5 @@
-/* One lookup for all originals. Built with -fno-optimize-sibling-calls: RTLD_NEXT goes by dlsym's return address. */
+/* One lookup for all originals. Built with -fno-optimize-sibling-calls: RTLD_NEXT goes by dlsym's return
+ * address. */
 #define _GNU_SOURCE
 #include "real.h"
 

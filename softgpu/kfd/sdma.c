@@ -1,4 +1,5 @@
-/* Packets of the copy engines. Formats: the SDMA packet headers that the kernel and ROCr publish; word numbers below. */
+/* Packets of the copy engines. Formats: the SDMA packet headers that the kernel and ROCr publish; word
+ * numbers below. */
 #include "events.h"
 #include "log.h"
 #include "memory.h"
@@ -8,9 +9,17 @@
 #include <string.h>
 
 enum {
-	OP_NOP = 0, OP_COPY = 1, OP_FENCE = 5, OP_TRAP = 6, OP_POLL = 8, OP_ATOMIC = 10, OP_FILL = 11,
-	OP_TIMESTAMP = 13, OP_CACHE = 17,
-	COPY_LINEAR = 0, COPY_RECT = 4
+	OP_NOP = 0,
+	OP_COPY = 1,
+	OP_FENCE = 5,
+	OP_TRAP = 6,
+	OP_POLL = 8,
+	OP_ATOMIC = 10,
+	OP_FILL = 11,
+	OP_TIMESTAMP = 13,
+	OP_CACHE = 17,
+	COPY_LINEAR = 0,
+	COPY_RECT = 4
 };
 
 /* One side of a rectangle copy, in elements. */
@@ -35,15 +44,18 @@ static uint64_t bits(uint32_t word, int low, int count)
 	return word >> low & (uint32_t)((1ull << count) - 1);
 }
 
-/* Field widths differ: xy 14, z 11, pitch 19 (from bit 13), slice 28 before gfx12; xy 16, z 14, pitch 16, slice 32 since. */
+/* Field widths differ: xy 14, z 11, pitch 19 (from bit 13), slice 28 before gfx12; xy 16, z 14, pitch 16,
+ * slice 32 since. */
 static struct plane read_plane(const uint32_t *words, bool is_gfx12)
 {
 	int xy = is_gfx12 ? 16 : 14;
 
-	return (struct plane){ .base = memory_pointer(word64(words)),
-		.x = bits(words[2], 0, xy), .y = bits(words[2], 16, xy), .z = bits(words[3], 0, is_gfx12 ? 14 : 11),
-		.pitch = (is_gfx12 ? bits(words[3], 16, 16) : bits(words[3], 13, 19)) + 1,
-		.slice = (is_gfx12 ? words[4] : bits(words[4], 0, 28)) + 1ull };
+	return (struct plane){.base = memory_pointer(word64(words)),
+			      .x = bits(words[2], 0, xy),
+			      .y = bits(words[2], 16, xy),
+			      .z = bits(words[3], 0, is_gfx12 ? 14 : 11),
+			      .pitch = (is_gfx12 ? bits(words[3], 16, 16) : bits(words[3], 13, 19)) + 1,
+			      .slice = (is_gfx12 ? words[4] : bits(words[4], 0, 28)) + 1ull};
 }
 
 static uint8_t *row_of(const struct plane *plane, unsigned int element, uint64_t y, uint64_t z)
@@ -56,9 +68,12 @@ static void copy_rectangle(const uint32_t *words)
 {
 	bool is_gfx12 = settings()->gfx >= 120000;
 	int xy = is_gfx12 ? 16 : 14;
-	struct rectangle copy = { .from = read_plane(words + 1, is_gfx12), .to = read_plane(words + 6, is_gfx12),
-		.width = bits(words[11], 0, xy) + 1, .height = bits(words[11], 16, xy) + 1,
-		.depth = bits(words[12], 0, is_gfx12 ? 14 : 11) + 1, .element = 1u << (words[0] >> 29) };
+	struct rectangle copy = {.from = read_plane(words + 1, is_gfx12),
+				 .to = read_plane(words + 6, is_gfx12),
+				 .width = bits(words[11], 0, xy) + 1,
+				 .height = bits(words[11], 16, xy) + 1,
+				 .depth = bits(words[12], 0, is_gfx12 ? 14 : 11) + 1,
+				 .element = 1u << (words[0] >> 29)};
 
 	log_line("SDMA rectangle=%lux%lux%lu element=%u", copy.width, copy.height, copy.depth, copy.element);
 	for (uint64_t z = 0; z < copy.depth; z++)

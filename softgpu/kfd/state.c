@@ -1,4 +1,5 @@
-/* See state.h. A process may be killed at any instruction: its mutex is robust, and whoever gets it next recounts. */
+/* See state.h. A process may be killed at any instruction: its mutex is robust, and whoever gets it next
+ * recounts. */
 #define _GNU_SOURCE
 #include "state.h"
 #include "real.h"
@@ -16,7 +17,7 @@
 #define PAGE 4096ull
 #define ALIGN_2M (2ull << 20)
 
-const char *const kind_name[KINDS] = { "user", "code", "scratch", "queue", "svm", "other" };
+const char *const kind_name[KINDS] = {"user", "code", "scratch", "queue", "svm", "other"};
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -32,7 +33,8 @@ static void gauge_add(struct state_gauge *gauge, uint64_t bytes)
 
 /* ---- processes ---- */
 
-/* Fields of /proc/PID/stat after the name, which may hold blanks and brackets: state, number of threads, start time. */
+/* Fields of /proc/PID/stat after the name, which may hold blanks and brackets: state, number of threads,
+ * start time. */
 static int read_stat(int32_t pid, char *status, long *threads, uint64_t *start_time)
 {
 	char path[32], text[1024];
@@ -50,15 +52,17 @@ static int read_stat(int32_t pid, char *status, long *threads, uint64_t *start_t
 		return -ESRCH;
 	text[length] = 0;
 	field = strrchr(text, ')');
-	if (!field || sscanf(field + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %lu",
-			     status, threads, start_time) != 3)
+	if (!field ||
+	    sscanf(field + 1,
+		   " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %lu", status,
+		   threads, start_time) != 3)
 		return -EINVAL;
 	return 0;
 }
 
 struct state_identity state_self(void)
 {
-	struct state_identity self = { .pid = getpid() };
+	struct state_identity self = {.pid = getpid()};
 	char status;
 	long threads;
 
@@ -83,7 +87,7 @@ bool is_alive(const struct state_identity *who)
 
 static bool is_row_alive(const struct state_process *process)
 {
-	struct state_identity who = { process->pid, process->start_time };
+	struct state_identity who = {process->pid, process->start_time};
 
 	return process->status == PROCESS_ALIVE && is_alive(&who);
 }
@@ -122,7 +126,8 @@ static void init_state(struct state *state)
 
 static int open_file(const char *path, int *fd)
 {
-	*fd = path ? real()->open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("kfdemu-state", MFD_CLOEXEC);
+	*fd = path ? real()->open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)
+		   : memfd_create("kfdemu-state", MFD_CLOEXEC);
 	return *fd < 0 ? -errno : 0;
 }
 
@@ -221,7 +226,8 @@ static int find_free_row(struct state *state)
 	return state->extents_high < MAX_EXTENTS ? (int)state->extents_high++ : -1;
 }
 
-int state_take_locked(struct state *state, int process, int card, uint64_t size, bool is_vram, enum kind kind, int *row)
+int state_take_locked(struct state *state, int process, int card, uint64_t size, bool is_vram, enum kind kind,
+		      int *row)
 {
 	struct state_card *where = &state->card[card];
 	struct state_extent *extent;
@@ -235,11 +241,15 @@ int state_take_locked(struct state *state, int process, int card, uint64_t size,
 	if (*row < 0)
 		return STATE_NO_ROW;
 	extent = &state->extent[*row];
-	*extent = (struct state_extent){ .offset = state->next_offset, .creator = (uint16_t)process,
-		.card = (uint8_t)card, .kind = (uint8_t)kind, .is_vram = is_vram, .serial = state->next_serial++ };
+	*extent = (struct state_extent){.offset = state->next_offset,
+					.creator = (uint16_t)process,
+					.card = (uint8_t)card,
+					.kind = (uint8_t)kind,
+					.is_vram = is_vram,
+					.serial = state->next_serial++};
 	extent->holders[process / 64] = 1ull << process % 64;
 	if (state->metadata[*row].bytes)
-		state->metadata[*row] = (struct state_metadata){ 0 };
+		state->metadata[*row] = (struct state_metadata){0};
 	state->next_offset += round_up(bytes, ALIGN_2M);
 	extent->size = bytes;
 	charge(state, extent);
@@ -294,7 +304,8 @@ uint64_t state_available_locked(struct state *state, int card)
 {
 	const struct state_card *where = &state->card[card];
 
-	return where->aligned >= where->capacity ? 0 : (where->capacity - where->aligned) / ALIGN_2M * ALIGN_2M;
+	return where->aligned >= where->capacity ? 0
+						 : (where->capacity - where->aligned) / ALIGN_2M * ALIGN_2M;
 }
 
 /* ---- the dead ---- */
@@ -344,7 +355,8 @@ static void read_name(struct state_process *process)
 	snprintf(process->name, sizeof process->name, "%s", program_invocation_short_name);
 }
 
-int state_claim_locked(struct state *state, const struct state_identity *self, state_freed *freed, void *context)
+int state_claim_locked(struct state *state, const struct state_identity *self, state_freed *freed,
+		       void *context)
 {
 	int row;
 
@@ -355,7 +367,8 @@ int state_claim_locked(struct state *state, const struct state_identity *self, s
 	row = find_process_row(state);
 	if (row < 0)
 		return -1;
-	state->process[row] = (struct state_process){ .pid = self->pid, .start_time = self->start_time, .memory_fd = -1 };
+	state->process[row] =
+	    (struct state_process){.pid = self->pid, .start_time = self->start_time, .memory_fd = -1};
 	read_name(&state->process[row]);
 	state->process[row].status = PROCESS_ALIVE;
 	return row;
@@ -386,7 +399,7 @@ void state_recount_locked(struct state *state)
 
 bool state_is_valid_locked(struct state *state)
 {
-	uint64_t sum[MAX_CARDS] = { 0 }, rows[MAX_CARDS] = { 0 };
+	uint64_t sum[MAX_CARDS] = {0}, rows[MAX_CARDS] = {0};
 	bool valid = true;
 
 	for (uint32_t row = 0; row < state->extents_high; row++)

@@ -1,15 +1,12 @@
 /* The cards and who holds their memory: one file mapped by every process of a run. This is the oracle.
  *
- * It exists so that several processes compete for one card, and so that a test can ask at any time what the driver
- * really gave, and to whom. Words:
- *   card     an emulated GPU
- *   process  a row for each process that opened the driver; identified by pid and start time
- *   extent   a piece of card or system memory backed by the run's memory file; has a creator, who is charged, and holders
- *   kind     what the memory is for
- *   gauge    bytes now, and the most they ever were
- * The extents are the truth; gauges follow them, and are added up anew when a lock owner died between two writes.
- * All functions ending in _locked need state_lock(), which nests under every other lock here. Any thread; not in signal
- * handlers. Gauges may be read without the lock. */
+ * It exists so that several processes compete for one card, and so that a test can ask at any time what the
+ * driver really gave, and to whom. Words: card     an emulated GPU process  a row for each process that
+ * opened the driver; identified by pid and start time extent   a piece of card or system memory backed by the
+ * run's memory file; has a creator, who is charged, and holders kind     what the memory is for gauge bytes
+ * now, and the most they ever were The extents are the truth; gauges follow them, and are added up anew when
+ * a lock owner died between two writes. All functions ending in _locked need state_lock(), which nests under
+ * every other lock here. Any thread; not in signal handlers. Gauges may be read without the lock. */
 #ifndef KFDEMU_STATE_H
 #define KFDEMU_STATE_H
 
@@ -46,7 +43,8 @@ struct state_process {
 
 struct state_card {
 	uint64_t capacity;
-	uint64_t aligned; /* bytes in use, each extent rounded up to 2 MiB, as the kernel's available-memory answer counts */
+	uint64_t aligned; /* bytes in use, each extent rounded up to 2 MiB, as the kernel's available-memory
+			     answer counts */
 	struct state_gauge used;
 	uint64_t refused; /* allocations that got ENOMEM */
 	uint64_t gpu_id;  /* as the KFD names the card */
@@ -72,7 +70,7 @@ struct state {
 	uint64_t magic;
 	uint32_t version, size_of_process, size_of_extent, cards;
 	uint32_t extents_high, ended_count; /* extents_high: no row at or above it was ever used */
-	uint64_t run; /* tells one run's dma-bufs from another's */
+	uint64_t run;                       /* tells one run's dma-bufs from another's */
 	uint64_t next_offset, next_serial, next_tag;
 	pthread_mutex_t mutex;
 	struct state_card card[MAX_CARDS];
@@ -89,8 +87,8 @@ struct state_identity {
 /* Called for each extent that a reap frees, with the lock held. */
 typedef void state_freed(const struct state_extent *extent, void *context);
 
-/* Maps PATH, made if absent; NULL path: anonymous, shared with forked children only. NULL and errno on failure; EINVAL:
- * the file is no oracle of this version. */
+/* Maps PATH, made if absent; NULL path: anonymous, shared with forked children only. NULL and errno on
+ * failure; EINVAL: the file is no oracle of this version. */
 struct state *state_open(const char *path);
 void state_close(struct state *state);
 
@@ -101,12 +99,14 @@ struct state_identity state_self(void);
 bool is_alive(const struct state_identity *who);
 
 /* A row for this process, after reaping the dead; -1 when all are taken by the living. */
-int state_claim_locked(struct state *state, const struct state_identity *self, state_freed *freed, void *context);
+int state_claim_locked(struct state *state, const struct state_identity *self, state_freed *freed,
+		       void *context);
 /* Frees what dead processes alone hold, and hands what others hold too to one of those. */
 void state_reap_locked(struct state *state, state_freed *freed, void *context);
 
 /* A new extent held by its creator. STATE_DONE and its row, or the reason why not, with nothing changed. */
-int state_take_locked(struct state *state, int process, int card, uint64_t size, bool is_vram, enum kind kind, int *row);
+int state_take_locked(struct state *state, int process, int card, uint64_t size, bool is_vram, enum kind kind,
+		      int *row);
 void state_hold_locked(struct state *state, int row, int process);
 /* True when PROCESS was the last holder: the row is free and the caller discards the memory behind it. */
 bool state_drop_locked(struct state *state, int row, int process);

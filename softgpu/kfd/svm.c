@@ -12,7 +12,7 @@
 
 struct range {
 	uint64_t address, size;
-	int card; /* -1: in system memory */
+	int card;              /* -1: in system memory */
 	struct object *object; /* what it takes on the card; NULL: nothing */
 	struct range *next;
 };
@@ -37,7 +37,8 @@ static int charge(struct range *range, enum kind kind)
 	if (range->object || range->card < 0)
 		return 0;
 	memory_lock();
-	error = object_create_locked(range->card, range->size, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, kind, &range->object);
+	error = object_create_locked(range->card, range->size, KFD_IOC_ALLOC_MEM_FLAGS_VRAM, kind,
+				     &range->object);
 	memory_unlock();
 	return error;
 }
@@ -67,7 +68,7 @@ static int prefetch(uint64_t address, uint64_t size, int card)
 
 	if (!range)
 		return -ENOMEM;
-	*range = (struct range){ .address = address, .size = size, .card = card };
+	*range = (struct range){.address = address, .size = size, .card = card};
 	pthread_mutex_lock(&mutex);
 	forget_overlap_locked(address, size);
 	if (settings()->svm_vram)
@@ -82,8 +83,8 @@ static int prefetch(uint64_t address, uint64_t size, int card)
 static void log_attributes(const struct kfd_ioctl_svm_args *args)
 {
 	for (uint32_t i = 0; i < args->nattr; i++)
-		log_line("SVM op=%u address=%#llx size=%llu type=%u value=%#x", args->op, args->start_addr, args->size,
-			 args->attrs[i].type, args->attrs[i].value);
+		log_line("SVM op=%u address=%#llx size=%llu type=%u value=%#x", args->op, args->start_addr,
+			 args->size, args->attrs[i].type, args->attrs[i].value);
 }
 
 static int set_attributes(struct kfd_ioctl_svm_args *args)

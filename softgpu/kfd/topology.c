@@ -28,11 +28,11 @@ static int folder_lock = -1;
 static const struct place {
 	const char *path, *inside;
 } places[] = {
-	{ "/sys/devices/virtual/kfd/kfd", "kfd" },
-	{ "/sys/class/kfd/kfd", "kfd" },
-	{ "/sys/module/amdgpu", "module" },
-	{ "/sys/class/drm", "drm" },
-	{ "/usr/share/libdrm/amdgpu.ids", "amdgpu.ids" },
+    {"/sys/devices/virtual/kfd/kfd", "kfd"},
+    {"/sys/class/kfd/kfd", "kfd"},
+    {"/sys/module/amdgpu", "module"},
+    {"/sys/class/drm", "drm"},
+    {"/usr/share/libdrm/amdgpu.ids", "amdgpu.ids"},
 };
 
 /* ---- writing ---- */
@@ -170,8 +170,8 @@ static unsigned int device_id(long gfx)
 	static const struct {
 		long gfx;
 		unsigned int id;
-	} known[] = { { 90006, 0x66a1 }, { 90008, 0x738c }, { 90010, 0x740f }, { 90402, 0x74a1 },
-		      { 100300, 0x73bf }, { 110000, 0x744c }, { 120001, 0x7550 } };
+	} known[] = {{90006, 0x66a1},  {90008, 0x738c},  {90010, 0x740f}, {90402, 0x74a1},
+		     {100300, 0x73bf}, {110000, 0x744c}, {120001, 0x7550}};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (known[i].gfx == gfx)
@@ -189,11 +189,12 @@ static void write_link(const char *kind, int from, int index, int to, int type, 
 	char name[96];
 
 	snprintf(name, sizeof name, "kfd/topology/nodes/%d/%s/%d/properties", from, kind, index);
-	write_file(name,
-		   "type %d\nversion_major 0\nversion_minor 0\nnode_from %d\nnode_to %d\nweight %d\nmin_latency 0\n"
-		   "max_latency 0\nmin_bandwidth 312\nmax_bandwidth 32000\nrecommended_transfer_size 0\n"
-		   "recommended_sdma_engine_id_mask 0\nflags 1\n",
-		   type, from, to, weight);
+	write_file(
+	    name,
+	    "type %d\nversion_major 0\nversion_minor 0\nnode_from %d\nnode_to %d\nweight %d\nmin_latency 0\n"
+	    "max_latency 0\nmin_bandwidth 312\nmax_bandwidth 32000\nrecommended_transfer_size 0\n"
+	    "recommended_sdma_engine_id_mask 0\nflags 1\n",
+	    type, from, to, weight);
 }
 
 static void write_system(int cards)
@@ -207,15 +208,16 @@ static void write_system(int cards)
 	write_file("module/version", "6.12.0\n");
 	write_file("kfd/topology/nodes/0/gpu_id", "0\n");
 	write_file("kfd/topology/nodes/0/name", "\n");
-	write_file("kfd/topology/nodes/0/properties",
-		   "cpu_cores_count %ld\nsimd_count 0\nmem_banks_count 1\ncaches_count 0\nio_links_count %d\n"
-		   "p2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base 0\nmax_waves_per_simd 0\nlds_size_in_kb 0\n"
-		   "gds_size_in_kb 0\nnum_gws 0\nwave_front_size 0\narray_count 0\nsimd_arrays_per_engine 0\n"
-		   "cu_per_simd_array 0\nsimd_per_cu 0\nmax_slots_scratch_cu 0\ngfx_target_version 0\nvendor_id 0\n"
-		   "device_id 0\nlocation_id 0\ndomain 0\ndrm_render_minor 0\nhive_id 0\nnum_sdma_engines 0\n"
-		   "num_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 0\nnum_cp_queues 0\n"
-		   "max_engine_clk_ccompute 3000\n",
-		   sysconf(_SC_NPROCESSORS_ONLN), cards);
+	write_file(
+	    "kfd/topology/nodes/0/properties",
+	    "cpu_cores_count %ld\nsimd_count 0\nmem_banks_count 1\ncaches_count 0\nio_links_count %d\n"
+	    "p2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base 0\nmax_waves_per_simd 0\nlds_size_in_kb 0\n"
+	    "gds_size_in_kb 0\nnum_gws 0\nwave_front_size 0\narray_count 0\nsimd_arrays_per_engine 0\n"
+	    "cu_per_simd_array 0\nsimd_per_cu 0\nmax_slots_scratch_cu 0\ngfx_target_version 0\nvendor_id 0\n"
+	    "device_id 0\nlocation_id 0\ndomain 0\ndrm_render_minor 0\nhive_id 0\nnum_sdma_engines 0\n"
+	    "num_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 0\nnum_cp_queues 0\n"
+	    "max_engine_clk_ccompute 3000\n",
+	    sysconf(_SC_NPROCESSORS_ONLN), cards);
 	write_file("kfd/topology/nodes/0/mem_banks/0/properties",
 		   "heap_type 0\nsize_in_bytes %lu\nflags 0\nwidth 64\nmem_clk_max 3200\n", memory);
 }
@@ -226,25 +228,28 @@ static void write_node_properties(int card, int cards, const char *dir)
 	char name[96];
 
 	snprintf(name, sizeof name, "%s/properties", dir);
-	write_file(name,
-		   "cpu_cores_count 0\nsimd_count 416\nmem_banks_count 1\ncaches_count 2\nio_links_count %d\n"
-		   "p2p_links_count %d\ncpu_core_id_base 0\nsimd_id_base %u\nmax_waves_per_simd 8\nlds_size_in_kb 64\n"
-		   "gds_size_in_kb 0\nnum_gws 64\nwave_front_size 64\narray_count 8\nsimd_arrays_per_engine 1\n"
-		   "cu_per_simd_array 16\nsimd_per_cu 4\nmax_slots_scratch_cu 32\ngfx_target_version %ld\n"
-		   "vendor_id 4098\ndevice_id %u\nlocation_id %d\ndomain 0\ndrm_render_minor %d\nhive_id %d\n"
-		   "num_sdma_engines 2\nnum_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 8\nnum_cp_queues 24\n"
-		   "max_engine_clk_fcompute 1700\nlocal_mem_size 0\nfw_version 78\ncapability %u\ndebug_prop 0\n"
-		   "sdma_fw_version 8\nunique_id %llu\nnum_xcc 1\nmax_engine_clk_ccompute 3000\n",
-		   1 + (has_links("xgmi") ? peers : 0), has_links("pcie") ? peers : 0, 0x80001000u + 1024u * card,
-		   settings()->gfx, device_id(settings()->gfx), 0x300 * (card + 1), FIRST_MINOR + card,
-		   has_links("xgmi") ? 1 : 0, 0x2298u | (settings()->svm ? 1u << 27 : 0),
-		   0x1234567800000000ull + (unsigned int)card);
+	write_file(
+	    name,
+	    "cpu_cores_count 0\nsimd_count 416\nmem_banks_count 1\ncaches_count 2\nio_links_count %d\n"
+	    "p2p_links_count %d\ncpu_core_id_base 0\nsimd_id_base %u\nmax_waves_per_simd 8\nlds_size_in_kb "
+	    "64\n"
+	    "gds_size_in_kb 0\nnum_gws 64\nwave_front_size 64\narray_count 8\nsimd_arrays_per_engine 1\n"
+	    "cu_per_simd_array 16\nsimd_per_cu 4\nmax_slots_scratch_cu 32\ngfx_target_version %ld\n"
+	    "vendor_id 4098\ndevice_id %u\nlocation_id %d\ndomain 0\ndrm_render_minor %d\nhive_id %d\n"
+	    "num_sdma_engines 2\nnum_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 8\nnum_cp_queues 24\n"
+	    "max_engine_clk_fcompute 1700\nlocal_mem_size 0\nfw_version 78\ncapability %u\ndebug_prop 0\n"
+	    "sdma_fw_version 8\nunique_id %llu\nnum_xcc 1\nmax_engine_clk_ccompute 3000\n",
+	    1 + (has_links("xgmi") ? peers : 0), has_links("pcie") ? peers : 0, 0x80001000u + 1024u * card,
+	    settings()->gfx, device_id(settings()->gfx), 0x300 * (card + 1), FIRST_MINOR + card,
+	    has_links("xgmi") ? 1 : 0, 0x2298u | (settings()->svm ? 1u << 27 : 0),
+	    0x1234567800000000ull + (unsigned int)card);
 }
 
 static void write_memory_and_caches(const struct state *state, int card, const char *dir)
 {
-	static const char cache[] = "processor_id_low 2147487744\nlevel %d\nsize %d\ncache_line_size %d\n"
-				    "cache_lines_per_tag 1\nassociation 16\nlatency 0\ntype 9\nsibling_map 1,0\n";
+	static const char cache[] =
+	    "processor_id_low 2147487744\nlevel %d\nsize %d\ncache_line_size %d\n"
+	    "cache_lines_per_tag 1\nassociation 16\nlatency 0\ntype 9\nsibling_map 1,0\n";
 	char name[96];
 
 	snprintf(name, sizeof name, "%s/mem_banks/0/properties", dir);
@@ -332,7 +337,8 @@ static void write_process_accounting(const struct state *state, int i)
 	char name[96];
 
 	for (uint32_t card = 0; card < state->cards; card++) {
-		snprintf(name, sizeof name, "kfd/proc/%d/vram_%d", state->process[i].pid, driver_gpu_id((int)card));
+		snprintf(name, sizeof name, "kfd/proc/%d/vram_%d", state->process[i].pid,
+			 driver_gpu_id((int)card));
 		write_file(name, "%lu\n", state->process[i].total[card].now);
 	}
 }
@@ -387,7 +393,8 @@ static int card_of_path(const char *path, const char **rest)
 		*rest = path + length;
 		return number >= FIRST_MINOR ? number - FIRST_MINOR : number;
 	}
-	if (sscanf(path, "/sys/bus/pci/devices/0000:%x:00.0%n", (unsigned int *)&number, &length) == 1 && length) {
+	if (sscanf(path, "/sys/bus/pci/devices/0000:%x:00.0%n", (unsigned int *)&number, &length) == 1 &&
+	    length) {
 		*rest = path + length;
 		return number % 3 ? -1 : number / 3 - 1;
 	}

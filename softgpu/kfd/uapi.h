@@ -1,5 +1,5 @@
-/* The kernel's own interface, from its packages (linux-libc-dev, libdrm-dev), and the few later commands that the
- * oldest supported header lacks. */
+/* The kernel's own interface, from its packages (linux-libc-dev, libdrm-dev), and the few later commands that
+ * the oldest supported header lacks. */
 #ifndef KFDEMU_UAPI_H
 #define KFDEMU_UAPI_H
 
@@ -26,8 +26,8 @@ struct kfd_ioctl_runtime_enable_args {
 
 /* Debugging (0x26) has large argument structures that nothing here looks into. */
 #define KFD_NR_DBG_TRAP 0x26
-/* 0x80 and up: commands of AMD's out-of-tree driver, which the kernel's own driver refuses. Of these the emulation has
- * the two that share memory by name. */
+/* 0x80 and up: commands of AMD's out-of-tree driver, which the kernel's own driver refuses. Of these the
+ * emulation has the two that share memory by name. */
 #define KFD_NR_OUT_OF_TREE 0x80
 #define KFD_NR_IPC_IMPORT 0x80
 #define KFD_NR_IPC_EXPORT 0x81

@@ -8,7 +8,10 @@ enum {
 	SHARD_BITS = 5,
 	SHARDS = 1 << SHARD_BITS,
 	FIRST_CAPACITY = 256, /* one page */
+	HUGE_BYTES = 2 << 20,
 	SPINS = 64,
+	YIELDS = 16,
+	SLEEP_NS = 50000,
 };
 
 struct entry {
@@ -18,7 +21,7 @@ struct entry {
 
 /* lock protects the rest of the shard; it nests under nothing, and nothing but memory of the table is touched inside. */
 struct shard {
-	_Alignas(64) uint32_t lock; /* 0 free, 1 held, 2 held and waited for */
+	_Alignas(64) uint32_t lock; /* 0 free, 1 held */
 	uint64_t count;
 	uint64_t capacity;
 	struct entry *entries;
@@ -41,68 +44,93 @@ static struct tracked unpack(uint64_t word)
 				 .flag = word & 1 };
 }
 
-static uint64_t hash(uint64_t key)
+/* The top SHARD_BITS choose the shard, those below the place in it. */
+static uint64_t hash_of(uint64_t key)
 {
 	key ^= key >> 32;
 	key *= 0x9e3779b97f4a7c15u;
 	return key ^ key >> 29;
 }
 
-static struct shard *shard_of(struct tracker *t, uint64_t key)
+static struct shard *shard_of(struct tracker *t, uint64_t hash)
 {
-	return &t->shard[hash(key) >> (64 - SHARD_BITS)];
+	return &t->shard[hash >> (64 - SHARD_BITS)];
 }
 
-static uint64_t home(const struct shard *s, uint64_t key)
+static uint64_t home(const struct shard *s, uint64_t hash)
 {
-	return (uint64_t)((unsigned __int128)(hash(key) << SHARD_BITS) * s->capacity >> 64);
+	return (uint64_t)((unsigned __int128)(hash << SHARD_BITS) * s->capacity >> 64);
 }
 
-static void shard_lock(struct shard *s)
+static uint64_t behind(const struct shard *s, uint64_t i)
+{
+	return i + 1 == s->capacity ? 0 : i + 1;
+}
+
+/* Steps from one place onward to another. */
+static uint64_t distance(const struct shard *s, uint64_t from, uint64_t to)
+{
+	return to >= from ? to - from : to + s->capacity - from;
+}
+
+static bool shard_try_lock(struct shard *s)
 {
 	uint32_t expected = 0;
 
-	if (__atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return;
-	for (unsigned i = 0; i < SPINS; i++) {
-		expected = 0;
-		if (__atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	return __atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static __attribute__((noinline)) void shard_wait(struct shard *s)
+{
+	for (unsigned i = 0;; i++) {
+		if (!__atomic_load_n(&s->lock, __ATOMIC_RELAXED) && shard_try_lock(s))
 			return;
-		__builtin_ia32_pause();
+		if (i < SPINS)
+			__builtin_ia32_pause();
+		else if (i < SPINS + YIELDS)
+			sys_sched_yield();
+		else
+			sys_sleep_ns(SLEEP_NS);
 	}
-	while (__atomic_exchange_n(&s->lock, 2, __ATOMIC_ACQUIRE))
-		sys_futex(&s->lock, 128 /* FUTEX_WAIT_PRIVATE */, 2, NULL);
+}
+
+/* Held for some ten ns, or until a table has grown: waiters look again, so that unlocking takes no locked operation. */
+static void shard_lock(struct shard *s)
+{
+	if (!__builtin_expect(shard_try_lock(s), 1))
+		shard_wait(s);
 }
 
 static void shard_unlock(struct shard *s)
 {
-	if (__atomic_exchange_n(&s->lock, 0, __ATOMIC_RELEASE) == 2)
-		sys_futex(&s->lock, 129 /* FUTEX_WAKE_PRIVATE */, 1, NULL);
+	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE); /* pairs with shard_try_lock */
 }
 
-/* Memory that a forked child does not get. */
+/* Memory that a forked child does not get. Large tables are touched at random: huge pages spare them most TLB misses. */
 static struct entry *entries_new(uint64_t capacity)
 {
-	void *memory = sys_mmap(NULL, capacity * sizeof(struct entry), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t size = capacity * sizeof(struct entry);
+	void *memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_is_error(memory))
 		return NULL;
-	sys_madvise(memory, capacity * sizeof(struct entry), MADV_DONTFORK);
+	sys_madvise(memory, size, MADV_DONTFORK);
+	if (size >= 2 * HUGE_BYTES)
+		sys_madvise(memory, size, MADV_HUGEPAGE);
 	return memory;
 }
 
-static void insert(struct shard *s, struct entry e)
+static void insert(struct shard *s, uint64_t hash, struct entry e)
 {
-	uint64_t i = home(s, e.key);
+	uint64_t i = home(s, hash);
 
 	while (s->entries[i].key)
-		i = i + 1 == s->capacity ? 0 : i + 1;
+		i = behind(s, i);
 	s->entries[i] = e;
 	s->count++;
 }
 
-static bool grow(struct shard *s)
+static __attribute__((noinline)) bool grow(struct shard *s)
 {
 	struct shard larger = { .capacity = s->capacity ? s->capacity / 5 * 8 : FIRST_CAPACITY };
 
@@ -111,7 +139,7 @@ static bool grow(struct shard *s)
 		return false;
 	for (uint64_t i = 0; i < s->capacity; i++) {
 		if (s->entries[i].key)
-			insert(&larger, s->entries[i]);
+			insert(&larger, hash_of(s->entries[i].key), s->entries[i]);
 	}
 	if (s->entries)
 		sys_munmap(s->entries, s->capacity * sizeof(struct entry));
@@ -120,11 +148,11 @@ static bool grow(struct shard *s)
 	return true;
 }
 
-static struct entry *search(struct shard *s, uint64_t key, unsigned classes)
+static struct entry *search(struct shard *s, uint64_t hash, uint64_t key, unsigned classes)
 {
 	if (!s->capacity)
 		return NULL;
-	for (uint64_t i = home(s, key); s->entries[i].key; i = i + 1 == s->capacity ? 0 : i + 1) {
+	for (uint64_t i = home(s, hash); s->entries[i].key; i = behind(s, i)) {
 		if (s->entries[i].key == key && classes >> (s->entries[i].word >> 7 & 7) & 1)
 			return &s->entries[i];
 	}
@@ -134,20 +162,13 @@ static struct entry *search(struct shard *s, uint64_t key, unsigned classes)
 /* Closes the gap: every entry behind it that may not stand before its home moves up. */
 static void erase(struct shard *s, struct entry *gone)
 {
-	uint64_t gap = (uint64_t)(gone - s->entries), i = gap;
+	uint64_t gap = (uint64_t)(gone - s->entries);
 
-	for (;;) {
-		uint64_t distance, room;
-
-		i = i + 1 == s->capacity ? 0 : i + 1;
-		if (!s->entries[i].key)
-			break;
-		distance = (i + s->capacity - home(s, s->entries[i].key)) % s->capacity;
-		room = (i + s->capacity - gap) % s->capacity;
-		if (distance >= room) {
-			s->entries[gap] = s->entries[i];
-			gap = i;
-		}
+	for (uint64_t i = behind(s, gap); s->entries[i].key; i = behind(s, i)) {
+		if (distance(s, home(s, hash_of(s->entries[i].key)), i) < distance(s, gap, i))
+			continue;
+		s->entries[gap] = s->entries[i];
+		gap = i;
 	}
 	s->entries[gap].key = 0;
 	s->count--;
@@ -164,29 +185,30 @@ struct tracker *tracker_new(void)
 	return memory;
 }
 
-static bool add_locked(struct shard *s, struct entry e)
+static bool add_locked(struct shard *s, uint64_t hash, struct entry e)
 {
 	bool ok = s->count < s->capacity / 5 * 4 || grow(s);
 
 	if (ok)
-		insert(s, e);
+		insert(s, hash, e);
 	return ok;
 }
 
 bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 {
 	struct entry e = { (uint64_t)key, pack(value) };
-	struct shard *s = shard_of(t, e.key);
+	uint64_t hash = hash_of(e.key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *old;
 	bool ok = true;
 
 	if (!key || value.size >> 48 || value.device > 63)
 		return false;
 	shard_lock(s);
-	if ((old = search(s, e.key, 1u << value.class)))
+	if ((old = search(s, hash, e.key, 1u << value.class)))
 		*old = e;
 	else
-		ok = add_locked(s, e);
+		ok = add_locked(s, hash, e);
 	shard_unlock(s);
 	return ok;
 }
@@ -194,26 +216,28 @@ bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 bool tracker_raise(struct tracker *t, const void *key, unsigned class)
 {
 	struct entry e = { (uint64_t)key, pack((struct tracked){ .size = 1, .class = (uint8_t)class }) };
-	struct shard *s = shard_of(t, e.key);
+	uint64_t hash = hash_of(e.key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *old;
 	bool ok = true;
 
 	shard_lock(s);
-	if ((old = search(s, e.key, 1u << class)))
+	if ((old = search(s, hash, e.key, 1u << class)))
 		old->word += (uint64_t)1 << 16;
 	else
-		ok = add_locked(s, e);
+		ok = add_locked(s, hash, e);
 	shard_unlock(s);
 	return ok;
 }
 
 bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
 {
-	struct shard *s = shard_of(t, (uint64_t)key);
+	uint64_t hash = hash_of((uint64_t)key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *e;
 
 	shard_lock(s);
-	if ((e = search(s, (uint64_t)key, classes)))
+	if ((e = search(s, hash, (uint64_t)key, classes)))
 		*value = unpack(e->word);
 	shard_unlock(s);
 	return e != NULL;
@@ -221,11 +245,12 @@ bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct t
 
 bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
 {
-	struct shard *s = shard_of(t, (uint64_t)key);
+	uint64_t hash = hash_of((uint64_t)key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *e;
 
 	shard_lock(s);
-	if ((e = search(s, (uint64_t)key, classes))) {
+	if ((e = search(s, hash, (uint64_t)key, classes))) {
 		*value = unpack(e->word);
 		erase(s, e);
 	}
@@ -235,12 +260,13 @@ bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct t
 
 int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change)
 {
-	struct shard *s = shard_of(t, (uint64_t)key);
+	uint64_t hash = hash_of((uint64_t)key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *e;
 	int64_t size = -1;
 
 	shard_lock(s);
-	if ((e = search(s, (uint64_t)key, 1u << class))) {
+	if ((e = search(s, hash, (uint64_t)key, 1u << class))) {
 		struct tracked v = unpack(e->word);
 
 		v.size += (uint64_t)change;
@@ -256,12 +282,13 @@ int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t 
 
 bool tracker_flag(struct tracker *t, const void *key, unsigned class)
 {
-	struct shard *s = shard_of(t, (uint64_t)key);
+	uint64_t hash = hash_of((uint64_t)key);
+	struct shard *s = shard_of(t, hash);
 	struct entry *e;
 	bool done = false;
 
 	shard_lock(s);
-	if ((e = search(s, (uint64_t)key, 1u << class)) && !(e->word & 1)) {
+	if ((e = search(s, hash, (uint64_t)key, 1u << class)) && !(e->word & 1)) {
 		e->word |= 1;
 		done = true;
 	}

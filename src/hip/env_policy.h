@@ -21,6 +21,7 @@ struct env_block {
 	const char *text;
 	size_t size;
 	const char *const *pointers;
+	size_t mapped; /* of the memory that text is in, if it is a mapping to be given back (env_read.h) */
 };
 
 /* The value if entry is "name=value", else NULL. */

@@ -100,19 +100,21 @@ void gate_withdraw(const struct charge *charge)
 		ledger_withdraw(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
 }
 
-/* Brings the reservation to what the call really took. */
-static bool adjust(struct charge *charge, enum hip_function function, uint64_t got)
+/* Settled before more is reserved: a request must not wait for its own thread's announcement. */
+static bool settle_bytes(struct charge *charge, enum hip_function function, uint64_t got)
 {
+	uint64_t more = got > charge->bytes ? got - charge->bytes : 0;
+
 	if (got < charge->bytes) {
 		ledger_withdraw(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes - got);
-	} else if (got > charge->bytes) {
-		uint64_t more = got - charge->bytes;
-
-		if (ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, more) != LEDGER_GRANTED) {
-			gate_note_refusal(hip_function_name(function), charge->device, LEDGER_REQUESTED, got);
-			return false;
-		}
+		charge->bytes = got;
 	}
+	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
+	if (more && ledger_reserve(gate.ledger, charge->device, LEDGER_REQUESTED, more) != LEDGER_GRANTED) {
+		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_REQUESTED, got);
+		return false;
+	}
+	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, more);
 	charge->bytes = got;
 	return true;
 }
@@ -124,17 +126,19 @@ bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got
 
 	if (!charge->bytes)
 		return true;
-	if (got != charge->bytes && !adjust(charge, function, got)) {
-		gate_withdraw(charge);
+	if (!settle_bytes(charge, function, got))
 		return false;
-	}
-	ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, got);
 	if (!tracker_put(gate.tracker, key, value)) {
 		ledger_note_reason(gate.ledger, LEDGER_REASON_TRACKER_FULL);
 		LOG(LOG_WARN, "no memory to remember an allocation: it stays charged until this process ends");
 	}
 	ledger_note_allocations(gate.ledger, 1);
 	return true;
+}
+
+void gate_give_up(const struct charge *charge)
+{
+	ledger_release(gate.ledger, charge->device, LEDGER_REQUESTED, charge->bytes);
 }
 
 hipError_t gate_refuse(const struct hip_copy *copy)

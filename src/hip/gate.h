@@ -61,6 +61,12 @@ static inline void gate_allocation_begin(void)
 		gate_thread.was_refused = gate_thread.has_overdrawn = 0;
 }
 
+/* The runtime works on an allocation that a wrapper has charged and reports: there is nothing left to do for it. */
+static inline bool gate_is_within_allocation(void)
+{
+	return gate_thread.inside && gate_thread.may_refuse;
+}
+
 static inline void gate_driver_refused(unsigned device)
 {
 	gate_thread.was_refused = (uint8_t)(device + 1);
@@ -77,9 +83,10 @@ bool gate_reserve(struct charge *charge, enum hip_function function, int ordinal
 void gate_withdraw(const struct charge *charge);
 
 /* The allocation under key is there and has got bytes. False: it took more than was reserved and that does not fit; the
- * charge is withdrawn and the caller must free it. */
+ * caller must free it and then give the charge up. */
 bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got, enum tracker_class class,
 		 const void *key);
+void gate_give_up(const struct charge *charge);
 
 /* Makes the runtime itself say "out of memory", so that its last error is its own. Returns that error. */
 hipError_t gate_refuse(const struct hip_copy *copy);

@@ -8,9 +8,12 @@
 
 #include "gate.h"
 #include "hip_copy.h"
+#include "keep.h"
 #include "settings.h"
+#include "../guard/guard.h"
 #include "../hsa/hsa_copy.h"
 #include "../kfd/ioctl.h"
+#include "../loader/exec.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
 
@@ -116,6 +119,7 @@ static unsigned open_hip(struct elf_object *object)
 		LOG(LOG_ERROR, "no memory: the limit is not enforced in this process");
 		return 0;
 	}
+	keep_note_slot();
 	copy = hip_copy_open(object);
 	if (!copy) {
 		note_copies_full("HIP", object);
@@ -139,6 +143,21 @@ static unsigned open_hsa(struct elf_object *object)
 	return result.way == PATCH_SYMBIND ? LA_FLG_BINDTO | LA_FLG_BINDFROM : 0;
 }
 
+/* The program's own libraries: libc, the libpthread of old that has an exec family of its own, and our guard. */
+static void open_base(struct elf_object *object)
+{
+	struct patch_result result;
+
+	keep_init();
+	guard_objopen(object);
+	if (elf_object_find(object, "__libc_start_main", NULL))
+		elf_patch(object, libc_patches, sizeof libc_patches / sizeof *libc_patches);
+	result = exec_objopen(object);
+	if (result.bound != result.wanted)
+		LOG(LOG_WARN, "%s: only %u of %u functions that start programs could be bound", object->map->l_name,
+		    (uint64_t)result.bound, (uint64_t)result.wanted);
+}
+
 EXPORT unsigned la_version(unsigned version)
 {
 	log_init();
@@ -158,8 +177,8 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 		return open_hip(&object);
 	if (hsa_is_provider(&object))
 		return open_hsa(&object);
-	if (namespace == LM_ID_BASE && elf_object_find(&object, "__libc_start_main", NULL))
-		elf_patch(&object, libc_patches, sizeof libc_patches / sizeof *libc_patches);
+	if (namespace == LM_ID_BASE)
+		open_base(&object);
 	return 0;
 }
 
@@ -167,8 +186,10 @@ EXPORT unsigned la_objclose(uintptr_t *cookie)
 {
 	struct link_map *map = (struct link_map *)*cookie;
 
-	hip_copy_close(map);
-	hsa_copy_close(map);
+	if (symbols_wanted) { /* else there is no copy to look for, and no page to touch at the end of most programs */
+		hip_copy_close(map);
+		hsa_copy_close(map);
+	}
 	ioctl_objclose(map);
 	return 0;
 }

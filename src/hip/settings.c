@@ -1,84 +1,54 @@
 /* See settings.h. */
 #include "settings.h"
 
+#include "env_read.h"
+#include "exempt.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
-#include "../sys/once.h"
+
+struct settings_read settings_read;
 
 static struct {
-	uint32_t loaded;   /* once */
 	uint32_t numbered; /* once */
 	bool pod_is_known;
-	struct env_policy policy;
 	uint8_t device_index[ENV_DEVICES];
 	uint8_t agent_index[ENV_DEVICES];
 } state;
 
-/* Reads a whole file of unknown size; a NUL follows the text. The memory is kept for good. 0 or -errno. */
-static int read_whole(const char *path, struct env_block *block)
-{
-	int fd CLEANUP_CLOSE = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
-	size_t capacity = 1 << 16, size = 0;
-	char *text;
-
-	if (fd < 0)
-		return fd;
-	text = sys_mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (;;) {
-		long n;
-
-		if (sys_is_error(text))
-			return -ENOMEM;
-		n = sys_read(fd, text + size, capacity - 1 - size);
-		if (n == -EINTR)
-			continue;
-		if (n < 0) {
-			sys_munmap(text, capacity);
-			return (int)n;
-		}
-		if (n == 0)
-			break;
-		size += (size_t)n;
-		if (size + 1 == capacity) {
-			text = (void *)sys_call6(SYS_mremap, (long)text, (long)capacity, (long)capacity * 2,
-						 MREMAP_MAYMOVE, 0, 0);
-			capacity *= 2;
-		}
-	}
-	block->text = text;
-	block->size = size;
-	return 0;
-}
-
 static void load(void)
 {
 	struct env_block pod = { 0 }, own = { 0 };
-	int pod_error = read_whole("/proc/1/environ", &pod);
+	int pod_error = env_read(ENV_POD_PATH, &pod);
 
-	if (read_whole("/proc/self/environ", &own) < 0)
+	if (env_read("/proc/self/environ", &own) < 0)
 		own.pointers = program_initial_environment();
 	state.pod_is_known = !pod_error;
-	env_policy_load(&state.policy, &pod, &own);
-	if (state.policy.value[ENV_LIBHIP_LOG_LEVEL]) {
-		const char *text = state.policy.value[ENV_LIBHIP_LOG_LEVEL];
+	if (exempt_is_self(&pod)) {
+		settings_read.policy = (struct env_policy){ .priority = -1 };
+		LOG(LOG_INFO, "the pod specification exempts this program: nothing is limited");
+		return;
+	}
+	env_policy_load(&settings_read.policy, &pod, &own);
+	if (settings_read.policy.value[ENV_LIBHIP_LOG_LEVEL]) {
+		const char *text = settings_read.policy.value[ENV_LIBHIP_LOG_LEVEL];
 		uint64_t level = 0;
 
 		log_set_level(text_number(&text, &level) && !*text && level <= LOG_DEBUG ? (int)level : 0);
 	}
-	if (state.policy.invalid)
+	if (settings_read.policy.invalid)
 		LOG(LOG_WARN, "'%s' is no memory limit: write digits and K, M, G or T, as in 4G. It limits nothing.",
-		    state.policy.invalid);
-	if (state.policy.limit_raise_ignored)
+		    settings_read.policy.invalid);
+	if (settings_read.policy.limit_raise_ignored)
 		LOG(LOG_WARN, "a larger limit than the pod's was asked for; the pod's holds");
 }
 
-const struct env_policy *settings(void)
+const struct env_policy *settings_load(void)
 {
-	if (once_begin(&state.loaded)) {
+	if (once_begin(&settings_read.once)) {
 		load();
-		once_end(&state.loaded);
+		once_end(&settings_read.once);
 	}
-	return &state.policy;
+	return &settings_read.policy;
 }
 
 bool settings_pod_is_known(void)

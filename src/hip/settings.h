@@ -7,8 +7,22 @@
 #define AMVGPU_SETTINGS_H
 
 #include "env_policy.h"
+#include "../sys/once.h"
 
-const struct env_policy *settings(void);
+extern struct settings_read {
+	uint32_t once;
+	struct env_policy policy;
+} settings_read __attribute__((visibility("hidden")));
+
+const struct env_policy *settings_load(void);
+
+/* Every allocation asks: two instructions once they are read. */
+static inline const struct env_policy *settings(void)
+{
+	if (__atomic_load_n(&settings_read.once, __ATOMIC_ACQUIRE) == ONCE_DONE) /* pairs with once_end */
+		return &settings_read.policy;
+	return settings_load();
+}
 
 /* False: /proc/1/environ could not be read, the process's own block was used. */
 bool settings_pod_is_known(void);

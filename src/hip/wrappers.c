@@ -174,6 +174,7 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 		return hipSuccess;
 	}
 	hip_undo(copy, class, key);
+	gate_give_up(charge);
 	return gate_refuse(copy);
 }
 
@@ -347,21 +348,29 @@ static hipError_t hipMemUnmap_wrapper(void *ptr, size_t size, struct hip_copy *c
 	return result;
 }
 
-/* ---- hipDeviceReset: the current device's linear memory is gone; managed memory and arrays stay ---- */
+/* ---- hipDeviceReset: the current device's linear memory is gone, on 7.x handles too; managed memory and arrays stay ---- */
+
+static void drop_all(enum tracker_class class, unsigned device)
+{
+	uint64_t count;
+	uint64_t bytes = tracker_drop(gate_tracker(), class, device, &count);
+
+	ledger_release(gate_ledger(), device, LEDGER_REQUESTED, bytes);
+	ledger_note_allocations(gate_ledger(), -(int64_t)count);
+}
 
 static hipError_t hipDeviceReset_wrapper(struct hip_copy *copy)
 {
 	int ordinal = hip_current_device(copy);
 	hipError_t result = CALL(hipDeviceReset, (void), ());
-	struct tracked dropped = { .class = TRACK_POINTER };
-	uint64_t count;
+	unsigned device;
 
 	if (result != hipSuccess || ordinal < 0 || gate_is_inside() || copy->release < 57)
 		return result; /* 5.2.3 frees nothing (measured) */
-	dropped.device = (uint8_t)settings_device_index((unsigned)ordinal);
-	dropped.size = tracker_drop(gate_tracker(), TRACK_POINTER, dropped.device, &count);
-	ledger_release(gate_ledger(), dropped.device, LEDGER_REQUESTED, dropped.size);
-	ledger_note_allocations(gate_ledger(), -(int64_t)count);
+	device = settings_device_index((unsigned)ordinal);
+	drop_all(TRACK_POINTER, device);
+	if (copy->release >= 70)
+		drop_all(TRACK_HANDLE, device);
 	return result;
 }
 

@@ -175,6 +175,9 @@ static hsa_status_t hsa_amd_memory_pool_allocate_wrapper(hsa_amd_memory_pool_t p
 	struct request r = { .bytes = size, .function = "hsa_amd_memory_pool_allocate" };
 	hsa_status_t status;
 
+	if (gate_is_within_allocation())
+		return REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size,
+													      flags, ptr);
 	if (!request_begin(&r, copy, pool.handle, caller))
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	status = REAL(hsa_amd_memory_pool_allocate, (hsa_amd_memory_pool_t, size_t, uint32_t, void **))(pool, size, flags,
@@ -221,6 +224,10 @@ static hsa_status_t hsa_amd_vmem_handle_create_wrapper(hsa_amd_memory_pool_t poo
 	struct request r = { .bytes = size, .function = "hsa_amd_vmem_handle_create" };
 	hsa_status_t status;
 
+	if (gate_is_within_allocation())
+		return REAL(hsa_amd_vmem_handle_create,
+			    (hsa_amd_memory_pool_t, size_t, int, uint64_t,
+			     hsa_amd_vmem_alloc_handle_t *))(pool, size, type, flags, handle);
 	if (!request_begin(&r, copy, pool.handle, caller))
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	status = REAL(hsa_amd_vmem_handle_create,

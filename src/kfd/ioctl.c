@@ -280,6 +280,20 @@ static bool is_counted(uint32_t command)
 	}
 }
 
+/* ROCr unmaps a buffer's address before the driver frees it and once more afterwards (6.4.3, 7.2.4: measured). A page that we
+ * mapped in between would lie there and go with it: a free maps nothing, and what it needs is made by other commands. */
+static bool is_ready(uint32_t command)
+{
+	switch (IOC_WITHOUT_SIZE(command)) {
+	case IOC_WITHOUT_SIZE(KFD_FREE_MEMORY):
+	case IOC_WITHOUT_SIZE(KFD_DESTROY_QUEUE):
+	case IOC_WITHOUT_SIZE(DRM_GEM_CLOSE):
+		return physical_is_open();
+	default:
+		return gate_init() && physical_open();
+	}
+}
+
 /* The numbers that are counted, modulo 64, of one letter: what leaves most commands untouched at the cost of a shift. */
 #define NUMBERS_OF(letter) (0 COMMANDS(NUMBER_##letter))
 #define NUMBER_BIT(name, letter) | (((name) >> 8 & 0xff) == (letter) ? UINT64_C(1) << ((name) & 63) : 0)
@@ -298,7 +312,7 @@ __attribute__((noinline)) static int ioctl_slow(const struct call *call, void *a
 {
 	int result;
 
-	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !gate_init())
+	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !is_ready(call->command))
 		return go_on(call, args);
 	gate_thread.in_ioctl = 1;
 	result = counted(call, args);

@@ -68,19 +68,31 @@ static long fail(const struct call *call, int error)
  */
 static long enter_mended(const struct call *call, const struct exec_plan *plan)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 
 	exec_plan_fill(plan, entries, texts);
 	return call->enter(call, entries);
+}
+
+/* Plans what path gets, and tells the judge. False: the given environment is right. */
+static bool plan_for(struct exec_plan *plan, const char *path, text_list environment)
+{
+	const struct exec_judge *judge = exec_keep_judge_now();
+
+	exec_plan_make(plan, environment);
+	if (!plan->entries || (judge && judge->is_exempt(path)))
+		return false;
+	if (plan->overridden)
+		judge->note_overridden();
+	return true;
 }
 
 static long run(const struct call *call, text_list environment)
 {
 	struct exec_plan plan;
 
-	exec_plan_make(&plan, environment);
-	if (!plan.entries)
+	if (!plan_for(&plan, call->path, environment))
 		return call->enter(call, environment);
 	if (plan.is_too_large)
 		return fail(call, E2BIG);
@@ -161,7 +173,7 @@ static int fail_too_long(void)
 static int run_list(enum exec_function function, const char *path, const char *first, unsigned count,
 		    va_list *list, bool is_listed)
 {
-	const char *arguments[count + 1];
+	const char **arguments = __builtin_alloca((count + 1) * sizeof *arguments);
 
 	arguments_take(arguments, first, list);
 	return run_execve(function, path, arguments,
@@ -260,14 +272,33 @@ struct command {
 	size_t size;
 };
 
+/* The shell that libc starts is started with the program's own environment, and takes that for what it was given. */
+static void own_environment_mend(void)
+{
+	const struct exec_judge *judge = exec_keep_judge_now();
+	const char **entry = (const char **)live_environment();
+
+	for (; judge && entry && *entry; entry++) {
+		const char *assignment = judge->own(*entry);
+
+		if (assignment)
+			*entry = assignment;
+	}
+}
+
 static struct command command_open(const char *command)
 {
 	struct command c = {command, NULL, 0};
 	struct exec_plan plan;
 
-	exec_plan_make(&plan, live_environment());
-	if (!command || !plan.entries)
+	if (!command || !plan_for(&plan, NULL, live_environment()))
 		return c;
+	if (plan.overridden) {
+		own_environment_mend();
+		exec_plan_make(&plan, live_environment());
+		if (!plan.entries)
+			return c;
+	}
 	c.text = NULL;
 	if (plan.is_too_large) {
 		fail_too_long();

@@ -19,7 +19,8 @@ static struct {
 	unsigned count;
 	const char *audit; /* our library, or NULL */
 	bool has_bind_now;
-} keep; /* written by exec_keep_init and exec_keep_bind_now only */
+	const struct exec_judge *judge; /* or NULL */
+} keep; /* written by exec_keep_init, exec_keep_judge and exec_keep_bind_now only */
 
 static bool is_audit(const char *entry)
 {
@@ -35,6 +36,16 @@ void exec_keep_init(const char *const *assignments, unsigned count)
 		if (is_audit(assignments[i]))
 			keep.audit = assignments[i] + sizeof AUDIT - 1;
 	}
+}
+
+void exec_keep_judge(const struct exec_judge *judge)
+{
+	keep.judge = judge;
+}
+
+const struct exec_judge *exec_keep_judge_now(void)
+{
+	return keep.judge;
 }
 
 bool exec_keep_is_on(void)
@@ -72,9 +83,28 @@ static bool list_has(const char *list, const char *part, bool is_start)
 	}
 }
 
+static size_t name_length(const char *entry)
+{
+	size_t length = 0;
+
+	while (entry[length] && entry[length] != '=')
+		length++;
+	return length;
+}
+
+static const char *judged_value(const char *entry)
+{
+	return keep.judge ? keep.judge->value(entry) : NULL;
+}
+
 static void plan_note(struct exec_plan *plan, unsigned index)
 {
-	const char *entry = plan->given[index];
+	const char *entry = plan->given[index], *value = judged_value(entry);
+
+	if (value) {
+		plan->overridden++;
+		plan->text_size += name_length(entry) + 1 + text_length(value) + 1;
+	}
 
 	for (unsigned i = 0; i < keep.count; i++)
 		plan->has[i] |= is_same_variable(entry, keep.assignments[i]);
@@ -89,12 +119,15 @@ static void plan_note(struct exec_plan *plan, unsigned index)
 }
 
 /* Entries that come in addition to the given ones. */
-static unsigned plan_missing(const struct exec_plan *plan)
+static unsigned plan_missing(struct exec_plan *plan)
 {
 	unsigned missing = (plan->tunables == NOWHERE) + (keep.has_bind_now && !plan->has_bind_now);
 
-	for (unsigned i = 0; i < keep.count; i++)
+	for (unsigned i = 0; i < keep.count; i++) {
+		if (!plan->has[i] && keep.judge && keep.judge->is_needless(i, plan->given))
+			plan->has[i] = true;
 		missing += !plan->has[i];
+	}
 	return missing;
 }
 
@@ -120,7 +153,7 @@ void exec_plan_make(struct exec_plan *plan, const char *const *given)
 	for (; given && given[plan->given_count]; plan->given_count++)
 		plan_note(plan, plan->given_count);
 	missing = plan_missing(plan);
-	plan->text_size = plan_text_size(plan);
+	plan->text_size += plan_text_size(plan);
 	if (missing || plan->text_size)
 		plan->entries = plan->given_count + missing + 1;
 	plan->is_too_large = plan->text_size > EXEC_MERGED_MAX || plan->entries > EXEC_ENTRIES_MAX;
@@ -139,12 +172,35 @@ static char *merge(char *at, const char *name, const char *first, const char *se
 	return at + text.length + 1;
 }
 
+/* "NAME=value", its name as in entry; returns where the next text may start. */
+static char *override(char *at, const char *entry, const char *value)
+{
+	size_t length = name_length(entry);
+	struct text text = {at, (size_t)-1, length + 1};
+
+	bytes_copy(at, entry, length);
+	at[length] = '=';
+	text_add(&text, value);
+	return at + text.length + 1;
+}
+
+static char *fill_given(const struct exec_plan *plan, const char **entries, char *texts)
+{
+	for (unsigned i = 0; i < plan->given_count; i++) {
+		const char *value = plan->overridden ? judged_value(plan->given[i]) : NULL;
+
+		entries[i] = value ? texts : plan->given[i];
+		if (value)
+			texts = override(texts, plan->given[i], value);
+	}
+	return texts;
+}
+
 void exec_plan_fill(const struct exec_plan *plan, const char **entries, char *texts)
 {
 	unsigned n = plan->given_count;
 
-	for (unsigned i = 0; i < n; i++)
-		entries[i] = plan->given[i];
+	texts = fill_given(plan, entries, texts);
 	if (plan->audit != NOWHERE && !plan->is_audit_right) {
 		entries[plan->audit] = texts;
 		texts = merge(texts, AUDIT, keep.audit, plan->given[plan->audit] + sizeof AUDIT - 1);
@@ -190,8 +246,8 @@ static size_t quoted_size(const char *s)
 
 size_t exec_plan_command_size(const struct exec_plan *plan, const char *command)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 	size_t size = sizeof EXEC_SHELL + quoted_size(command);
 
 	exec_plan_fill(plan, entries, texts);
@@ -204,8 +260,8 @@ size_t exec_plan_command_size(const struct exec_plan *plan, const char *command)
 
 void exec_plan_command(const struct exec_plan *plan, const char *command, char *buffer, size_t size)
 {
-	const char *entries[plan->entries];
-	char texts[plan->text_size + 1];
+	const char **entries = __builtin_alloca(plan->entries * sizeof *entries);
+	char *texts = __builtin_alloca(plan->text_size + 1);
 	struct text text = {buffer, size, 0};
 
 	exec_plan_fill(plan, entries, texts);

@@ -24,6 +24,26 @@ enum {
  * runs; without it nothing is kept. */
 void exec_keep_init(const char *const *assignments, unsigned count);
 
+/* What the keeper of the list knows better than this module. Every function runs where exec does: on any thread,
+ * in the child of a vfork. */
+struct exec_judge {
+	/* The value that an entry of the new environment must have instead of its own, or NULL: it may stay. */
+	const char *(*value)(const char *entry);
+	/* The assignment that an entry of the program's own environment must be replaced by, for a child that reads what it is
+	 * started with before anything can be mended, or NULL. Lives as long as the process. */
+	const char *(*own)(const char *entry);
+	/* Whether the index-th assignment, missing in given, shall stay away. */
+	bool (*is_needless)(unsigned index, const char *const *given);
+	/* An entry did not stay as it was asked for. */
+	void (*note_overridden)(void);
+	/* Whether the program at path is to be started in the environment as it is given; path may be NULL. */
+	bool (*is_exempt)(const char *path);
+};
+
+/* Once, after exec_keep_init; without it what is given always stays. */
+void exec_keep_judge(const struct exec_judge *judge);
+const struct exec_judge *exec_keep_judge_now(void);
+
 bool exec_keep_is_on(void);
 
 /* glibc before 2.35: children need LD_BIND_NOW=1, or every call through a PLT stays slow under an audit
@@ -38,6 +58,7 @@ struct exec_plan {
 	bool has_bind_now;
 	unsigned audit, tunables; /* where in it they are; ~0: nowhere */
 	bool is_audit_right, is_tunables_right;
+	unsigned overridden; /* entries that must not stay as they are */
 	unsigned entries;  /* of the mended one, its NULL included; 0: the given one is right */
 	size_t text_size;  /* of its new texts */
 	bool is_too_large; /* to be mended: E2BIG */

@@ -11,6 +11,10 @@ struct program_libc program_libc;
 /* Written under the loader lock while objects are opened, before the program runs a second thread. */
 static struct {
 	const uintptr_t *block; /* argc, argv, NULL, envp, NULL, auxv */
+	/* Found at once. unsetenv() may put a NULL before the one that ends envp; where a program is an argument of ld.so
+	 * before 2.36 the block's start becomes stack again. */
+	const char *const *environment;
+	const Elf64_auxv_t *auxv;
 	struct link_map *main_map;
 	char ***libc_environ;
 	char ***main_environ;
@@ -33,6 +37,20 @@ static void find_initial_block(struct link_map *map)
 		if (stack_end)
 			program.block = *stack_end;
 	}
+}
+
+static void find_parts(void)
+{
+	const char *const *word;
+
+	if (!program.block)
+		return;
+	word = program.environment = (const char *const *)(program.block + 1 + program.block[0] + 1);
+	while (*word)
+		word++;
+	while (!*word) /* more than one where ld.so took variables out, of a program with more rights than its user */
+		word++;
+	program.auxv = (const Elf64_auxv_t *)word;
 }
 
 static char ***find_environ(const struct elf_object *object)
@@ -64,7 +82,10 @@ void program_libc_objopen(struct link_map *map, long namespace)
 		return;
 	if (!program.main_map)
 		program.main_map = map;
-	find_initial_block(program.main_map);
+	if (!program.block) {
+		find_initial_block(program.main_map);
+		find_parts();
+	}
 	if (program.has_libc || !elf_object_load(&object, map) ||
 	    !elf_object_address(&object, "__libc_start_main"))
 		return;
@@ -80,18 +101,12 @@ const char *const *program_initial_arguments(void)
 
 const char *const *program_initial_environment(void)
 {
-	return program.block ? (const char *const *)(program.block + 1 + program.block[0] + 1) : NULL;
+	return program.environment;
 }
 
 const Elf64_auxv_t *program_auxv(void)
 {
-	const char *const *word = program_initial_environment();
-
-	if (!word)
-		return NULL;
-	while (*word)
-		word++;
-	return (const Elf64_auxv_t *)(word + 1);
+	return program.auxv;
 }
 
 uint64_t program_auxv_value(uint64_t type)

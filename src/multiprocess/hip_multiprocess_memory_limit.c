@@ -1,8 +1,9 @@
 /* The ledger's protocol: reserve, settle, withdraw, release, charge, and what is left.
  *
- * Why it is one translation unit: `gcc test.c hip_multiprocess_memory_limit.c` builds every test of it, and the
- * library's fast path inlines down to the three counters of a row. The parts are the sibling headers, from the floor up:
- * region_layout, ledger_state, region_lock, liveness, rows, region_guard, slots, region_file, status, open, view.
+ * Why it is one translation unit: `gcc test.c hip_multiprocess_memory_limit.c` builds every test of it, and
+ * the library's fast path inlines down to the three counters of a row. The parts are the sibling headers,
+ * from the floor up: region_layout, ledger_state, region_lock, liveness, rows, region_guard, slots,
+ * region_file, status, open, view.
  */
 #include "hip_multiprocess_memory_limit.h"
 
@@ -13,7 +14,8 @@ static inline struct region *ledger_region(struct ledger *l)
 {
 	struct region *r;
 
-	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0) && l->kept.opener_pid && l->kept.opener_pid != sys_getpid())
+	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0) && l->kept.opener_pid &&
+	    l->kept.opener_pid != sys_getpid())
 		bytes_clear(&l->state, sizeof l->state);
 	r = atomic_load_explicit(&l->state.region, memory_order_acquire);
 	return __builtin_expect(r != NULL, 1) ? r : ledger_open_once(l);
@@ -32,15 +34,15 @@ static inline bool rows_find(struct ledger *l, unsigned device, enum ledger_book
 	if (__builtin_expect(!r, 0))
 		return false;
 	*b = (struct rows){
-		.region = r,
-		.row = r->row[device][book],
-		.mine = &r->row[device][book][l->state.slot],
-		.own = &l->state.own[device][book],
-		.limit = rows_limit(atomic_load_explicit(&r->header.limit[device], memory_order_relaxed)),
-		.own_bound = rows_limit(l->kept.own_bound[device]),
-		.device = device,
-		.book = book,
-		.slot = l->state.slot,
+	    .region = r,
+	    .row = r->row[device][book],
+	    .mine = &r->row[device][book][l->state.slot],
+	    .own = &l->state.own[device][book],
+	    .limit = rows_limit(atomic_load_explicit(&r->header.limit[device], memory_order_relaxed)),
+	    .own_bound = rows_limit(l->kept.own_bound[device]),
+	    .device = device,
+	    .book = book,
+	    .slot = l->state.slot,
 	};
 	return true;
 }
@@ -69,12 +71,12 @@ static void queue_unlock(struct ledger *l, int lock)
 		region_unlock(lock);
 }
 
-/* Holds the lock and its announcement until the request is decided: the one waiter that others make room for. */
+/* Holds the lock and its announcement until the request is decided: others make room for this one waiter. */
 static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b, uint64_t n, int lock,
 					  uint64_t deadline_ns)
 {
 	CLEANUP_JUDGE struct judge judge =
-		judge_init(l->state.space, &l->state.place, lock == INT32_MAX ? -1 : lock);
+	    judge_init(l->state.space, &l->state.place, lock == INT32_MAX ? -1 : lock);
 	enum ledger_outcome refusal;
 
 	TESTPOINT(reserve_queued);
@@ -96,9 +98,10 @@ static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b
 	return refusal;
 }
 
-/* Without the lock nobody is reaped and nobody has a place in the queue: rows of the dead are left out, and the
- * announcement is not kept up while waiting, or two such waiters would wait for each other. */
-static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows *b, uint64_t n, uint64_t deadline_ns)
+/* Without the lock nobody is reaped and nobody has a place in the queue: rows of the dead are left out, and
+ * the announcement is not kept up while waiting, or two such waiters would wait for each other. */
+static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows *b, uint64_t n,
+					    uint64_t deadline_ns)
 {
 	for (unsigned round = 0;; round++) {
 		CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, -1);
@@ -120,7 +123,8 @@ static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows 
 }
 
 /* It did not fit at first sight. Refused at once where that is certain, without a lock; else in the queue. */
-static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledger *l, const struct rows *b, uint64_t n)
+static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledger *l, const struct rows *b,
+								    uint64_t n)
 {
 	uint64_t deadline = ledger_now_ns() + l->kept.wait_ns;
 	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, -1);
@@ -132,6 +136,7 @@ static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledge
 		if (out != LEDGER_GRANTED)
 			return out;
 	}
+	lifetime_fd_renew(l);
 	lock = queue_lock(l, deadline);
 	if (lock < 0)
 		return reserve_unlocked(l, b, n, deadline);
@@ -229,8 +234,9 @@ static void look_for_the_dead(struct ledger *l, const struct rows *b)
 	region_unlock(lock);
 }
 
-/* Is it time to look again? A question of two loads and the time stamp counter, which says when to read the clock; a
- * counter that jumps or stands still costs a look too many or too late. One thread of those that ask is told yes. */
+/* Is it time to look again? A question of two loads and the time stamp counter, which says when to read the
+ * clock; a counter that jumps or stands still costs a look too many or too late. One thread of those that ask
+ * is told yes. */
 static bool is_time_to_look(struct ledger *l)
 {
 	uint64_t seen, now;
@@ -238,7 +244,8 @@ static bool is_time_to_look(struct ledger *l)
 	if (atomic_load_explicit(&l->state.clock_is_tsc, memory_order_relaxed)) {
 		uint64_t ticks = __builtin_ia32_rdtsc();
 
-		if (ticks - atomic_load_explicit(&l->state.look_ticks, memory_order_relaxed) < LEDGER_LOOK_TICKS)
+		if (ticks - atomic_load_explicit(&l->state.look_ticks, memory_order_relaxed) <
+		    LEDGER_LOOK_TICKS)
 			return false;
 		atomic_store_explicit(&l->state.look_ticks, ticks, memory_order_relaxed);
 	}
@@ -310,7 +317,7 @@ static uint64_t lower_of(uint64_t a, uint64_t b)
 struct ledger *ledger_init(void *storage, const struct ledger_settings *settings)
 {
 	struct ledger *l = storage;
-	struct text path = { l->kept.asked_path, sizeof l->kept.asked_path, 0 };
+	struct text path = {l->kept.asked_path, sizeof l->kept.asked_path, 0};
 
 	l->kept.settings = *settings;
 	if (settings->path) {
@@ -366,7 +373,8 @@ void ledger_note_allocations(struct ledger *l, int64_t change)
 {
 	struct region_status *s = status_of(l);
 
-	atomic_fetch_add_explicit(s ? &s->allocations : &l->state.allocations, (uint64_t)change, memory_order_relaxed);
+	atomic_fetch_add_explicit(s ? &s->allocations : &l->state.allocations, (uint64_t)change,
+				  memory_order_relaxed);
 }
 
 void ledger_note_migrated(struct ledger *l, unsigned device, int64_t change)
@@ -377,10 +385,11 @@ void ledger_note_migrated(struct ledger *l, unsigned device, int64_t change)
 		atomic_fetch_add_explicit(&s->migrated[device], (uint64_t)change, memory_order_relaxed);
 }
 
-void ledger_note_refusal(struct ledger *l, const char *api, unsigned device, enum ledger_book book, uint64_t bytes)
+void ledger_note_refusal(struct ledger *l, const char *api, unsigned device, enum ledger_book book,
+			 uint64_t bytes)
 {
 	struct region_status *s = status_of(l);
-	struct ledger_refusal last = { .device = device, .book = (uint32_t)book, .bytes = bytes };
+	struct ledger_refusal last = {.device = device, .book = (uint32_t)book, .bytes = bytes};
 	struct rows b;
 
 	if (!s || !is_countable(device, book, 1) || !rows_find(l, device, book, &b))
@@ -397,7 +406,7 @@ void ledger_note_refusal(struct ledger *l, const char *api, unsigned device, enu
 static const struct {
 	const char *name, *text, *remedy;
 } reason_table[] = {
-#define REASON(name, what, remedy) { #name, what, remedy },
+#define REASON(name, what, remedy) {#name, what, remedy},
 #include "reason.def"
 #undef REASON
 };
@@ -414,5 +423,6 @@ const char *ledger_reason_text(enum ledger_reason reason)
 
 const char *ledger_reason_remedy(enum ledger_reason reason)
 {
-	return (unsigned)reason < LEDGER_REASONS ? reason_table[reason].remedy : "use the version that wrote the region";
+	return (unsigned)reason < LEDGER_REASONS ? reason_table[reason].remedy
+						 : "use the version that wrote the region";
 }

@@ -65,7 +65,9 @@ int ledger_open(struct ledger *l);
 void ledger_close(struct ledger *l);
 
 /* Reserve, then do the real allocation, then settle (it succeeded) or withdraw (it failed). After a grant exactly one of
- * the two must follow. n = 0 is granted. A refusal leaves everything as it was. */
+ * the two must follow. n = 0 is granted. A refusal leaves everything as it was.
+ * A request that fits only if others' calls in flight fail waits for them, at most wait_ms. So a thread must not reserve
+ * while a reservation of its own in the same device and book is unsettled: it would wait for itself. */
 enum ledger_outcome ledger_reserve(struct ledger *l, unsigned device, enum ledger_book book, uint64_t n);
 void ledger_settle(struct ledger *l, unsigned device, enum ledger_book book, uint64_t n);
 void ledger_withdraw(struct ledger *l, unsigned device, enum ledger_book book, uint64_t n);
@@ -93,6 +95,7 @@ struct ledger_refusal {
 	uint64_t used;	    /* of the pod in that book, then */
 	uint64_t realtime_ns;
 };
+/* Notes open nothing: before the region is open they are kept until it is, except refusals and migrations. */
 void ledger_note_refusal(struct ledger *l, const char *api, unsigned device, enum ledger_book book, uint64_t bytes);
 void ledger_note_reason(struct ledger *l, enum ledger_reason reason);
 void ledger_note_symbols(struct ledger *l, unsigned bound, unsigned wanted);
@@ -101,7 +104,7 @@ void ledger_note_allocations(struct ledger *l, int64_t change);
 /* Managed bytes that a prefetch or preferred location put on the device; reported apart, in no book. */
 void ledger_note_migrated(struct ledger *l, unsigned device, int64_t change);
 
-/* Looking at a region from outside (amvgpu): maps it read-only, takes no slot, trusts nothing in it. */
+/* Looking at a region from outside (amvgpu): a copy of it, takes no slot, trusts nothing in it. */
 struct ledger_process {
 	uint32_t pid; /* in its own pid namespace */
 	bool alive;
@@ -117,7 +120,8 @@ struct ledger_process {
 	uint64_t migrated[LEDGER_DEVICES];
 };
 struct ledger_view;
-/* 0 or -errno (-EPROTO: not a region of this version). view: ledger_view_size() bytes, zeroed. */
+/* 0 or -errno (-EPROTO: not a region of this version). path NULL: LEDGER_DEFAULT_PATH. view: ledger_view_size() bytes,
+ * zeroed. */
 size_t ledger_view_size(void);
 int ledger_view_open(struct ledger_view *view, const char *path);
 void ledger_view_close(struct ledger_view *view);

@@ -2,13 +2,14 @@
  *
  * Wrongly dead breaks the limit, wrongly alive only delays others, so whatever cannot be known is alive.
  *
- * Each owner holds the lock byte of its slot. Where the file system lets a mapping keep the description that it was
- * made through (all but overlayfs), the byte is locked on that description and the descriptor is closed: the kernel
- * then holds the byte exactly as long as the address space has the region mapped. Exit, SIGKILL and exec end it; a
- * zombie, a forked child (MADV_DONTFORK), a used-again pid, closing all descriptors and the end of the main thread do
- * not confuse it; it means the same in every namespace and without /proc. Such slots carry SLOT_MAPPED.
- * On overlayfs the byte hangs on a descriptor instead, which programs close and children inherit. There /proc decides
- * within one pid and time namespace, and the byte between two.
+ * Each owner holds the lock byte of its slot. Where the file system lets a mapping keep the description that
+ * it was made through (all but overlayfs), the byte is locked on that description and the descriptor is
+ * closed: the kernel then holds the byte exactly as long as the address space has the region mapped. Exit,
+ * SIGKILL and exec end it; a zombie, a forked child (MADV_DONTFORK), a used-again pid, closing all
+ * descriptors and the end of the main thread do not confuse it; it means the same in every namespace and
+ * without /proc. Such slots carry SLOT_MAPPED. On overlayfs the byte hangs on a descriptor instead, which
+ * programs close and children inherit. There /proc decides within one pid and time namespace, and the byte
+ * between two.
  */
 #ifndef AMVGPU_LIVENESS_H
 #define AMVGPU_LIVENESS_H
@@ -39,7 +40,8 @@ static inline long file_read(const char *path, char *buffer, size_t size)
 	return length;
 }
 
-/* Fields 3, 20 and 22 of /proc/pid/stat. The command may hold anything, so fields are counted from the last ')'. */
+/* Fields 3, 20 and 22 of /proc/pid/stat. The command may hold anything, so counting starts at its last ')'.
+ */
 static inline bool process_stat_parse(const char *text, struct process_stat *out)
 {
 	const char *p = NULL;
@@ -132,7 +134,7 @@ static inline uint64_t ident_make(int pid, uint64_t start_time)
 static inline uint64_t ident_read(void)
 {
 	int pid = sys_getpid();
-	struct process_stat st = { .start_time = 0 };
+	struct process_stat st = {.start_time = 0};
 
 	if (proc_is_ours() && process_stat_read(pid, &st) != 0)
 		st.start_time = 0;
@@ -154,7 +156,8 @@ struct judge {
 
 static inline struct judge judge_init(uint64_t space, const struct region_place *place, int fd)
 {
-	return (struct judge){ .space = space, .place = place, .fd = fd < 0 ? -1 : fd, .fd_is_borrowed = fd >= 0 };
+	return (struct judge){
+	    .space = space, .place = place, .fd = fd < 0 ? -1 : fd, .fd_is_borrowed = fd >= 0};
 }
 
 static inline void judge_fini(struct judge *judge)
@@ -196,28 +199,28 @@ static inline bool ident_is_dead(uint64_t ident)
 		return false; /* hidden is not dead; a race is seen next time */
 	if (st.start_time != (ident & IDENT_START_MASK))
 		return true;
-	return (st.state == 'Z' || st.state == 'X') && st.threads <= 1; /* a main thread may leave others behind */
+	/* A main thread may end and leave others behind. */
+	return (st.state == 'Z' || st.state == 'X') && st.threads <= 1;
 }
 
-/* ident: the slot's identity as the caller read it, not 0. Safe with and without the region's lock. */
+/* ident: the slot's identity as the caller read it, not 0. Safe with and without the region's lock.
+ * Where /proc may be believed (same namespaces) and the byte alone does not tell, /proc decides; else the
+ * byte. */
 static inline bool slot_is_dead(struct judge *judge, struct region *r, unsigned slot, uint64_t ident)
 {
 	struct region_slot *s = &r->slot[slot];
 	uint64_t space = atomic_load(&s->space), flags = atomic_load(&s->flags);
+	bool is_here = space && space_is_same(space, judge->space);
 	int held;
 
 	if (atomic_load(&s->ident) != ident)
 		return false;
-	if (space && space_is_same(space, judge->space)) {
-		if (ident_is_gone(ident))
-			return true;
-		if (!(flags & SLOT_MAPPED))
-			return ident_is_dead(ident);
-	}
+	if (is_here && !(flags & SLOT_MAPPED))
+		return ident_is_dead(ident);
 	held = judge_byte(judge, slot);
 	if (held >= 0)
 		return !held;
-	return space && space_is_same(space, judge->space) && ident_is_dead(ident);
+	return is_here && ident_is_dead(ident);
 }
 
 /* The part of slot_is_dead() that costs one system call and no file. */

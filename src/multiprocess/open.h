@@ -45,8 +45,8 @@ static inline const char *candidate_path(const struct ledger *l, unsigned i)
 /* The two other names beside place->path. */
 static inline void place_set_names(struct region_place *place)
 {
-	struct text hidden = { place->hidden, sizeof place->hidden, 0 };
-	struct text aside = { place->aside, sizeof place->aside, 0 };
+	struct text hidden = {place->hidden, sizeof place->hidden, 0};
+	struct text aside = {place->aside, sizeof place->aside, 0};
 
 	for (size_t i = 0; place->path[i]; i++) {
 		if (place->path[i] == '/')
@@ -61,10 +61,11 @@ static inline void place_set_names(struct region_place *place)
 	text_add(&aside, ".unusable");
 }
 
-/* Absolute, so that a later chdir does not lead elsewhere. False: no path, or too long for its names beside it. */
+/* Absolute, so that a later chdir does not lead elsewhere. False: no path, or too long for its names beside
+ * it. */
 static inline bool place_set_path(struct region_place *place, const char *path)
 {
-	struct text out = { place->path, sizeof place->path, 0 };
+	struct text out = {place->path, sizeof place->path, 0};
 
 	if (path[0] != '/') {
 		if (SYS_CALL(SYS_getcwd, place->path, sizeof place->path, 0) <= 0 || place->path[0] != '/')
@@ -150,8 +151,9 @@ static inline void limits_learn(struct ledger *l, struct region *r)
 	}
 }
 
-/* fd: of a region; taken over. 0, LEDGER_REASON_SLOTS_FULL + 1, or -errno. */
-static inline int region_attach(struct ledger *l, int fd, uint64_t deadline_ns)
+/* fd: of a region; taken over. 0, LEDGER_REASON_SLOTS_FULL + 1, or -errno. A slot needs the lock less than a
+ * request does: it waits a quarter as long. */
+static inline int region_attach(struct ledger *l, int fd)
 {
 	struct stat st;
 	struct region *r;
@@ -163,7 +165,7 @@ static inline int region_attach(struct ledger *l, int fd, uint64_t deadline_ns)
 	l->state.place.device = st.st_dev;
 	l->state.place.inode = st.st_ino;
 	l->state.is_held_by_mapping = region_is_held_by_mapping(&l->state.place, fd);
-	if (slot_claim(l, r, fd, deadline_ns) != 0) {
+	if (slot_claim(l, r, fd, ledger_now_ns() + l->kept.wait_ns / 4) != 0) {
 		region_unmap(l, r);
 		sys_close(fd);
 		return LEDGER_REASON_SLOTS_FULL + 1;
@@ -197,15 +199,16 @@ static inline int private_attach(struct ledger *l, enum ledger_reason reason)
 
 static inline int ledger_attach(struct ledger *l)
 {
-	struct region_finder f = { .deadline_ns = ledger_now_ns() + l->kept.wait_ns };
+	struct region_finder f = {.deadline_ns = ledger_now_ns() + l->kept.wait_ns};
 	const char *path;
 
 	boot_read(f.boot);
 	l->state.ident = ident_read();
 	l->state.space = space_read();
 	for (unsigned i = 0; (path = candidate_path(l, i)); i++) {
-		int fd = place_set_path(&l->state.place, path) ? region_file_open(&f, &l->state.place) : -ENOENT;
-		int result = fd < 0 ? fd : region_attach(l, fd, f.deadline_ns);
+		int fd =
+		    place_set_path(&l->state.place, path) ? region_file_open(&f, &l->state.place) : -ENOENT;
+		int result = fd < 0 ? fd : region_attach(l, fd);
 
 		if (result > 0)
 			return private_attach(l, LEDGER_REASON_SLOTS_FULL);

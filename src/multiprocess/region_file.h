@@ -1,18 +1,19 @@
 /* Finding or making the region's file.
  *
- * A region has two names in its directory: the public one and a hidden one (".NAME.region"), links to one inode. It is
- * made whole under the hidden name and appears under the public one in one step, so nobody ever sees half a region and
- * a maker that is killed leaves nothing that the next would trip over. And who deletes or replaces the public name
- * while processes live takes nothing from them: a newcomer finds their region by the hidden one and links it back.
+ * A region has two names in its directory: the public one and a hidden one (".NAME.region"), links to one
+ * inode. It is made whole under the hidden name and appears under the public one in one step, so nobody ever
+ * sees half a region and a maker that is killed leaves nothing that the next would trip over. And who deletes
+ * or replaces the public name while processes live takes nothing from them: a newcomer finds their region by
+ * the hidden one and links it back.
  *
- * What stands at the public name and is no region of ours is never written into (somebody may have it mapped): a
- * region of an older version or boot and an empty file are unlinked, foreign content is moved aside to
- * "NAME.unusable". A region of a future version, a symbolic link, a directory and whatever we may not open are left
- * alone: the path cannot be used.
+ * What stands at the public name and is no region of ours is never written into (somebody may have it
+ * mapped): a region of an older version or boot and an empty file are unlinked, foreign content is moved
+ * aside to "NAME.unusable". A region of a future version, a symbolic link, a directory and whatever we may
+ * not open are left alone: the path cannot be used.
  *
- * Mode 0666 whatever the umask, and any owner is accepted: all users of one container share its limit, the content is
- * not trusted, and no process may hold more than its own settings say. Space is allocated before anything is mapped,
- * so a full file system is an error here and not a SIGBUS later.
+ * Mode 0666 whatever the umask, and any owner is accepted: all users of one container share its limit, the
+ * content is not trusted, and no process may hold more than its own settings say. Space is allocated before
+ * anything is mapped, so a full file system is an error here and not a SIGBUS later.
  */
 #ifndef AMVGPU_REGION_FILE_H
 #define AMVGPU_REGION_FILE_H
@@ -57,15 +58,15 @@ static inline void boot_read(uint64_t boot[2])
 
 static inline enum region_kind file_kind(int fd, const struct stat *st, const uint64_t boot[2])
 {
-	struct region_stamp stamp = { .magic = 0 };
+	struct region_stamp stamp = {.magic = 0};
 
 	if (sys_pread(fd, &stamp, sizeof stamp, 0) != (long)sizeof stamp)
 		return REGION_GARBAGE;
 	return region_kind(&stamp, (uint64_t)st->st_size, boot);
 }
 
-/* The region at path. -ENOENT: nothing is there; -ESTALE: something that may be replaced, *is_foreign says whether its
- * content is not ours; another -errno: the path cannot be used. */
+/* The region at path. -ENOENT: nothing is there; -ESTALE: something that may be replaced, *is_foreign says
+ * whether its content is not ours; another -errno: the path cannot be used. */
 static inline int file_open(const char *path, const uint64_t boot[2], bool *is_foreign)
 {
 	int fd = sys_open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
@@ -142,8 +143,8 @@ static inline int file_create(const char *hidden, const uint64_t boot[2])
 	return result;
 }
 
-/* One maker at a time: nobody else's file is half made while we hold this. Protects the two names; the region's own
- * lock nests inside. A descriptor that holds it, or -errno. */
+/* One maker at a time: nobody else's file is half made while we hold this. Protects the two names; the
+ * region's own lock nests inside. A descriptor that holds it, or -errno. */
 static inline int directory_lock(const struct region_finder *f, struct region_place *place)
 {
 	char first = place->hidden[place->directory_length];
@@ -154,7 +155,8 @@ static inline int directory_lock(const struct region_finder *f, struct region_pl
 	place->hidden[place->directory_length] = first;
 	if (fd < 0)
 		return fd;
-	for (unsigned round = 0; (result = (int)SYS_CALL(SYS_flock, fd, LOCK_EX | LOCK_NB, 0)) != 0; round++) {
+	for (unsigned round = 0; (result = (int)SYS_CALL(SYS_flock, fd, LOCK_EX | LOCK_NB, 0)) != 0;
+	     round++) {
 		if ((result != -EAGAIN && result != -EINTR) || ledger_now_ns() > f->deadline_ns) {
 			sys_close(fd);
 			return result;
@@ -234,8 +236,9 @@ static inline int region_file_open(struct region_finder *f, struct region_place 
 	return fd;
 }
 
-/* Does a mapping keep the description it was made through, and so its locks, when the descriptor is closed? It does on
- * every file system but overlayfs, which maps another file than the one opened. Tried on a byte far from all others. */
+/* Does a mapping keep the description it was made through, and so its locks, when the descriptor is closed?
+ * It does on every file system but overlayfs, which maps another file than the one opened. Tried on a byte
+ * far from all others. */
 static inline bool region_is_held_by_mapping(const struct region_place *place, int fd)
 {
 	uint64_t byte = LOCK_PROBE + (ledger_now_ns() & ((UINT64_C(1) << 60) - 1));

@@ -1,10 +1,10 @@
 /* A file can be cut off while it is mapped: the next touch is SIGBUS.
  *
- * One handler, installed when the first region is mapped and never in a process without one. A fault inside a region
- * replaces the mapping, in one step and at the same address, by a private copy that holds this process's own bytes and
- * its pod's limits; the faulting instruction runs again and enforcement goes on for this process alone. Any other
- * SIGBUS goes to whoever had it before. A program that installs its own handler later takes ours over with it.
- * The handler only makes system calls and touches memory of our own.
+ * One handler, installed when the first region is mapped and never in a process without one. A fault inside a
+ * region replaces the mapping, in one step and at the same address, by a private copy that holds this
+ * process's own bytes and its pod's limits; the faulting instruction runs again and enforcement goes on for
+ * this process alone. Any other SIGBUS goes to whoever had it before. A program that installs its own handler
+ * later takes ours over with it. The handler only makes system calls and touches memory of our own.
  */
 #ifndef AMVGPU_REGION_GUARD_H
 #define AMVGPU_REGION_GUARD_H
@@ -17,8 +17,8 @@ enum { GUARDS = 64 };
 
 struct guard {
 	_Atomic(struct region *) region; /* NULL: free */
-	struct ledger *ledger;		 /* NULL: a tool's mapping, nothing to keep */
-	_Atomic uint32_t state;		 /* enum guard_state */
+	struct ledger *ledger;           /* NULL: a tool's mapping, nothing to keep */
+	_Atomic uint32_t state;          /* enum guard_state */
 };
 
 enum guard_state { GUARD_WATCHING, GUARD_REPLACING, GUARD_REPLACED, GUARD_FAILED };
@@ -40,7 +40,8 @@ static _Atomic uint32_t guard_installed;
 #ifdef __CET__
 __attribute__((nocf_check))
 #endif
-static __attribute__((naked, used)) void guard_return(void)
+static __attribute__((naked, used)) void
+guard_return(void)
 {
 	__asm__("mov $15, %rax\n\tsyscall");
 }
@@ -69,8 +70,8 @@ static inline bool guard_has_slot(const struct ledger *l, unsigned slot)
 		const struct guard *g = &guard_table[i];
 		const struct ledger *other = g->ledger;
 
-		if (guard_is_live(g, atomic_load(&g->region)) && other && other != l && other->state.slot == slot &&
-		    other->state.place.inode == l->state.place.inode &&
+		if (guard_is_live(g, atomic_load(&g->region)) && other && other != l &&
+		    other->state.slot == slot && other->state.place.inode == l->state.place.inode &&
 		    other->state.place.device == l->state.place.device)
 			return true;
 	}
@@ -102,7 +103,8 @@ static inline void region_fill_private(struct region *r, struct ledger *l, const
 static inline bool guard_replace(struct guard *g)
 {
 	struct region *old = atomic_load(&g->region);
-	struct region *new = sys_mmap(NULL, sizeof *new, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct region *new =
+	    sys_mmap(NULL, sizeof *new, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_is_error(new))
 		return false;
@@ -155,15 +157,15 @@ static void guard_handler(int signal, siginfo_t *info, void *context)
 /* With the mask and stack of the handler that was there, which may be called from ours. */
 static inline void guard_install(void)
 {
-	struct kernel_sigaction ours = { .handler = guard_handler, .restorer = guard_return };
+	struct kernel_sigaction ours = {.handler = guard_handler, .restorer = guard_return};
 	uint32_t none = 0;
 
 	if (!atomic_compare_exchange_strong(&guard_installed, &none, 1))
 		return;
 	SYS_CALL4(SYS_rt_sigaction, SIGBUS, NULL, &guard_previous, sizeof ours.mask);
 	ours.mask = guard_previous.mask;
-	ours.flags = (guard_previous.flags & ~(unsigned long)SA_RESETHAND) | SA_SIGINFO | SA_ONSTACK | SA_RESTART |
-		     KERNEL_SA_RESTORER;
+	ours.flags = (guard_previous.flags & ~(unsigned long)SA_RESETHAND) | SA_SIGINFO | SA_ONSTACK |
+		     SA_RESTART | KERNEL_SA_RESTORER;
 	SYS_CALL4(SYS_rt_sigaction, SIGBUS, &ours, NULL, sizeof ours.mask);
 }
 

@@ -5,8 +5,8 @@
  *	36864	rows	[device][book][slot]		asked, granted, gone
  *	...	status	[LEDGER_SLOTS]			what is shown of each process
  *
- * Nothing read from here may be trusted: any process of the pod can write anything into it. Bounds are checked by
- * the reader, text is terminated by the reader, a row that is nonsense counts as nothing.
+ * Nothing read from here may be trusted: any process of the pod can write anything into it. Bounds are
+ * checked by the reader, text is terminated by the reader, a row that is nonsense counts as nothing.
  */
 #ifndef AMVGPU_REGION_LAYOUT_H
 #define AMVGPU_REGION_LAYOUT_H
@@ -41,25 +41,26 @@ struct region_stamp {
 
 struct region_header {
 	struct region_stamp stamp;
-	_Alignas(128) shared_u64 high;	/* slots ever used: rows at or above it have never been written */
-	shared_u64 used[LEDGER_BOOKS];	/* bit per device: some row of it has been written */
+	_Alignas(128) shared_u64 high;    /* slots ever used: rows at or above it have never been written */
+	shared_u64 used[LEDGER_BOOKS];    /* bit per device: some row of it has been written */
 	_Alignas(64) shared_u64 swept_ns; /* CLOCK_MONOTONIC of the last look at every slot; a hint */
 	_Alignas(64) shared_u64 limit[LEDGER_DEVICES]; /* bytes; 0: none. Written while nobody lives. */
 	_Alignas(4096) char end[0];
 };
 
-/* How a slot's lock byte is held: SLOT_MAPPED means that the kernel keeps it exactly as long as the owner's address
- * space has the region mapped, so the byte alone tells the living from the dead. */
+/* How a slot's lock byte is held: SLOT_MAPPED means that the kernel keeps it exactly as long as the owner's
+ * address space has the region mapped, so the byte alone tells the living from the dead. */
 enum slot_flag { SLOT_MAPPED = 1 };
 
 struct region_slot {
-	shared_u64 ident; /* 0: free; pid << 42 | start time. Compare-and-swapped by the owner, cleared by a reaper. */
+	shared_u64 ident; /* 0: free; pid << 42 | start time. Set by the owner, cleared by a reaper. */
 	shared_u64 space; /* pid namespace << 32 | time namespace; 0 while being claimed or reaped */
 	shared_u64 flags; /* enum slot_flag; valid when space is not 0 */
 	shared_u64 reserved;
 };
 
-/* pending = asked - granted, committed = granted - gone; modulo 2^64. Free slots have asked = granted = gone. */
+/* pending = asked - granted, committed = granted - gone; modulo 2^64. Free slots have asked = granted = gone.
+ */
 struct region_row {
 	shared_u64 asked;   /* + before looking, - when withdrawn */
 	shared_u64 granted; /* only grows */
@@ -108,26 +109,26 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(shared_u64) == 8, "rows are
 /* What a file that should be a region is. */
 enum region_kind {
 	REGION_VALID,
-	REGION_FUTURE,	/* ours, of a version that we do not know: never touched */
-	REGION_STALE,	/* ours, of an older version, another word size or another boot */
+	REGION_FUTURE,  /* ours, of a version that we do not know: never touched */
+	REGION_STALE,   /* ours, of an older version, another word size or another boot */
 	REGION_GARBAGE, /* not ours, or cut short */
 };
 
 static inline struct region_stamp region_stamp_make(const uint64_t boot[2])
 {
 	return (struct region_stamp){
-		.magic = REGION_MAGIC,
-		.version = REGION_VERSION,
-		.header_size = sizeof(struct region_header),
-		.word_size = sizeof(uint64_t),
-		.slots = LEDGER_SLOTS,
-		.devices = LEDGER_DEVICES,
-		.books = LEDGER_BOOKS,
-		.slot_size = sizeof(struct region_slot),
-		.row_size = sizeof(struct region_row),
-		.status_size = sizeof(struct region_status),
-		.region_size = sizeof(struct region),
-		.boot = { boot[0], boot[1] },
+	    .magic = REGION_MAGIC,
+	    .version = REGION_VERSION,
+	    .header_size = sizeof(struct region_header),
+	    .word_size = sizeof(uint64_t),
+	    .slots = LEDGER_SLOTS,
+	    .devices = LEDGER_DEVICES,
+	    .books = LEDGER_BOOKS,
+	    .slot_size = sizeof(struct region_slot),
+	    .row_size = sizeof(struct region_row),
+	    .status_size = sizeof(struct region_status),
+	    .region_size = sizeof(struct region),
+	    .boot = {boot[0], boot[1]},
 	};
 }
 
@@ -137,7 +138,8 @@ static inline bool region_is_same_boot(const uint64_t a[2], const uint64_t b[2])
 }
 
 /* file_size: of the file that the stamp was read from. */
-static inline enum region_kind region_kind(const struct region_stamp *s, uint64_t file_size, const uint64_t boot[2])
+static inline enum region_kind region_kind(const struct region_stamp *s, uint64_t file_size,
+					   const uint64_t boot[2])
 {
 	if (file_size < sizeof *s || s->magic != REGION_MAGIC)
 		return REGION_GARBAGE;

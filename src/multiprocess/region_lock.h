@@ -1,11 +1,11 @@
 /* The region's kernel locks: open-file-description record locks on bytes of the file.
  *
- * Byte LOCK_REGION is taken to reap and to queue, on a description opened and closed for the purpose: programs close
- * all descriptors and forked children keep copies, so nothing is held open across calls, and it is unlocked aloud.
- * Never needed for safety: a lost or unobtainable lock costs time, not bytes. Nests inside nothing but the lock of the
- * directory (region_file.h); no other lock is taken under it.
- * Byte LOCK_SLOT + i tells that the owner of slot i lives: see liveness.h.
- * Never use per-process (POSIX) locks here: closing any descriptor of the file would drop them.
+ * Byte LOCK_REGION is taken to reap and to queue, on a description opened and closed for the purpose:
+ * programs close all descriptors and forked children keep copies, so nothing is held open across calls, and
+ * it is unlocked aloud. Never needed for safety: a lost or unobtainable lock costs time, not bytes. Nests
+ * inside nothing but the lock of the directory (region_file.h); no other lock is taken under it. Byte
+ * LOCK_SLOT + i tells that the owner of slot i lives: see liveness.h. Never use per-process (POSIX) locks
+ * here: closing any descriptor of the file would drop them.
  */
 #ifndef AMVGPU_REGION_LOCK_H
 #define AMVGPU_REGION_LOCK_H
@@ -23,7 +23,7 @@
 
 static inline int byte_lock_call(int fd, int command, short type, uint64_t byte)
 {
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1 };
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
 	int result = sys_fcntl(fd, command, (long)&lock);
 
 	if (result < 0)

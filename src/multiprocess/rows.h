@@ -1,8 +1,9 @@
 /* The arithmetic of rows: announce, withdraw, and the two sums between which the truth lies.
  *
- * Everything is sequentially consistent. Needed is less: the announcement must be visible before the scan reads
- * (store to load), `gone` must be read before `asked` of the same row, all `granted` before all `gone` in lower(), and
- * the high-water mark is raised before a slot's first announcement. On x86-64 the stronger order costs nothing.
+ * Everything is sequentially consistent. Needed is less: the announcement must be visible before the scan
+ * reads (store to load), `gone` must be read before `asked` of the same row, all `granted` before all `gone`
+ * in lower(), and the high-water mark is raised before a slot's first announcement. On x86-64 the stronger
+ * order costs nothing.
  */
 #ifndef AMVGPU_ROWS_H
 #define AMVGPU_ROWS_H
@@ -19,7 +20,7 @@ struct rows {
 	struct region_row *row; /* [slot] */
 	struct region_row *mine;
 	shared_u64 *own;   /* what this process has announced and not released */
-	int64_t limit;	   /* the pod's */
+	int64_t limit;     /* the pod's */
 	int64_t own_bound; /* of this process alone */
 	unsigned device, book, slot;
 };
@@ -31,15 +32,17 @@ static inline int64_t rows_limit(uint64_t limit)
 	return limit < ROWS_LIMIT_MAX ? (int64_t)limit : (int64_t)ROWS_LIMIT_MAX;
 }
 
-/* A row that no right program could have written counts as nothing: it must not lend others its nonsense. */
+/* A row that no right program could have written counts as nothing: neither may it lend others its nonsense,
+ * nor may the sum of all rows leave 63 bits. */
 static inline int64_t row_net(uint64_t plus, uint64_t minus)
 {
-	int64_t net = (int64_t)(plus - minus);
+	uint64_t net = plus - minus;
 
-	return net > 0 ? net : 0;
+	return net <= ROWS_LIMIT_MAX ? (int64_t)net : 0;
 }
 
-/* Announced and not gone of one row. `gone` first: what an earlier-read gone holds is in a later-read asked. */
+/* Announced and not gone of one row. `gone` first: what an earlier-read gone holds is in a later-read asked.
+ */
 static inline int64_t row_asked(struct region_row *row)
 {
 	uint64_t gone = atomic_load(&row->gone);
@@ -54,8 +57,7 @@ static inline int64_t row_committed(struct region_row *row)
 	return row_net(granted, atomic_load(&row->gone));
 }
 
-/* Never less than what lives; counts the undecided. */
-static inline int64_t rows_upper(const struct rows *b)
+static inline int64_t rows_upper_carefully(const struct rows *b)
 {
 	unsigned top = region_high(b->region);
 	int64_t sum = 0;
@@ -63,6 +65,21 @@ static inline int64_t rows_upper(const struct rows *b)
 	for (unsigned i = 0; i < top; i++)
 		sum += row_asked(&b->row[i]);
 	return sum;
+}
+
+/* Never less than what lives; counts the undecided. Nonsense is looked for once, in all rows together. */
+static inline int64_t rows_upper(const struct rows *b)
+{
+	struct region_row *row = b->row, *end = row + region_high(b->region);
+	uint64_t sum = 0, all = 0;
+
+	for (; row < end; row++) {
+		uint64_t gone = atomic_load(&row->gone), net = atomic_load(&row->asked) - gone;
+
+		sum += net;
+		all |= net;
+	}
+	return __builtin_expect(all < ROWS_LIMIT_MAX, 1) ? (int64_t)sum : rows_upper_carefully(b);
 }
 
 /* Never more than was committed at the moment between the two passes. */
@@ -84,8 +101,9 @@ static inline bool row_is_of_the_dead(const struct rows *b, struct judge *judge,
 	return i != b->slot && ident && slot_is_dead(judge, b->region, i, ident);
 }
 
-/* As rows_upper() without the dead, for want of the lock under which they could be reaped. The identity is read before
- * the row and once more after it (slot_is_dead), so a row is left out only if it was the dead one's. */
+/* As rows_upper() without the dead, for want of the lock under which they could be reaped. The identity is
+ * read before the row and once more after it (slot_is_dead), so a row is left out only if it was the dead
+ * one's. */
 static inline int64_t rows_upper_living(const struct rows *b, struct judge *judge)
 {
 	unsigned top = region_high(b->region);
@@ -148,13 +166,13 @@ static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
 	       (int64_t)atomic_load(b->own) <= b->own_bound;
 }
 
-/* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still fit.
- * Nothing of the request is announced, and no row of the dead counts (or none was found just before). */
+/* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still
+ * fit. Nothing of the request is announced, and no row of the dead counts (or none was found just before). */
 static inline enum ledger_outcome rows_refusal(const struct rows *b, uint64_t n)
 {
-	if (b->limit != ROWS_NO_LIMIT && rows_lower(b) + (int64_t)n > b->limit)
+	if (b->limit != ROWS_NO_LIMIT && rows_lower(b) > b->limit - (int64_t)n)
 		return LEDGER_OVER_LIMIT;
-	if (row_committed(b->mine) + (int64_t)n > b->own_bound && b->own_bound != ROWS_NO_LIMIT)
+	if (b->own_bound != ROWS_NO_LIMIT && row_committed(b->mine) > b->own_bound - (int64_t)n)
 		return LEDGER_OVER_OWN;
 	return LEDGER_GRANTED;
 }

@@ -1,7 +1,8 @@
 /* Taking a slot and giving back those of the dead.
  *
- * Exit gives nothing back: it is death like any other, found by whoever needs the bytes or a slot. All reaping happens
- * under the region's lock, may be broken off at any instruction and is then done again by the next.
+ * Exit gives nothing back: it is death like any other, found by whoever needs the bytes or a slot. All
+ * reaping happens under the region's lock, may be broken off at any instruction and is then done again by the
+ * next.
  */
 #ifndef AMVGPU_SLOTS_H
 #define AMVGPU_SLOTS_H
@@ -51,15 +52,16 @@ static inline unsigned rows_reap_locked(const struct rows *b, struct judge *judg
 	return reaped;
 }
 
-/* Before exec this process was another, with the same identity: what carries it and is not this image's is dead. */
+/* Before exec this process was another, with the same identity: what carries it and is not this image's is
+ * dead. */
 static inline bool slot_is_of_my_past(const struct ledger *l, unsigned slot, uint64_t ident)
 {
 	return ident == l->state.ident && !guard_has_slot(l, slot);
 }
 
-/* Reaps before a slot is taken, so that the lowest is free and scans stay short. Everybody is judged in full at most
- * every LEDGER_LOOK_NS; in between only until one is found alive, else by what a single system call tells.
- * Whether anybody lives. */
+/* Reaps before a slot is taken, so that the lowest is free and scans stay short. Everybody is judged in full
+ * at most every LEDGER_LOOK_NS; in between only until one is found alive, else by what a single system call
+ * tells. Whether anybody lives. */
 static inline bool slots_reap_locked(struct ledger *l, struct region *r, struct judge *judge)
 {
 	uint64_t now = ledger_now_ns(), swept = atomic_load(&r->header.swept_ns);
@@ -118,8 +120,9 @@ static inline void high_raise(struct region *r, unsigned high)
 	}
 }
 
-/* Takes slot i if it is free. The byte is locked before the identity is written and the mark is raised before that, so
- * whoever finds the identity without a namespace may let the byte decide, and no identity is above the mark. */
+/* Takes slot i if it is free. The byte is locked before the identity is written and the mark is raised before
+ * that, so whoever finds the identity without a namespace may let the byte decide, and no identity is above
+ * the mark. */
 static inline bool slot_try(struct ledger *l, struct region *r, int fd, unsigned i)
 {
 	struct region_slot *s = &r->slot[i];
@@ -142,7 +145,8 @@ static inline bool slot_try(struct ledger *l, struct region *r, int fd, unsigned
 }
 
 /* fd: the description that r was mapped through. 0, or -ENOSPC: all slots are taken.
- * Without the lock (somebody stands still with it) nobody is reaped and the compare-and-swap alone decides. */
+ * Without the lock (somebody stands still with it, or waits with it for a call in flight) nobody is reaped
+ * and the compare-and-swap alone decides. */
 static inline int slot_claim(struct ledger *l, struct region *r, int fd, uint64_t deadline_ns)
 {
 	bool is_locked = region_lock_on(fd, deadline_ns) == 0;

@@ -35,8 +35,8 @@ static inline void status_reset(struct ledger *l, struct region *r)
 	atomic_store(&s->allocations, atomic_load(&l->state.allocations));
 }
 
-/* One writer at a time; a second one's note is dropped, a killed one's stays unreadable until the slot is taken again.
- * The odd count is the partner of status_read_last(). */
+/* One writer at a time; a second one's note is dropped, a killed one's stays unreadable until the slot is
+ * taken again. The odd count is the partner of status_read_last(). */
 static inline void status_write_last(struct region_status *s, const struct ledger_refusal *last)
 {
 	uint64_t count = atomic_load(&s->writing);

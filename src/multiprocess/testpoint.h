@@ -14,10 +14,10 @@ enum testpoint {
 
 #if __STDC_HOSTED__
 extern void testpoint_reached(enum testpoint point) __attribute__((weak, visibility("hidden")));
-#define TESTPOINT(name)                                                                                                \
-	do {                                                                                                           \
-		if (testpoint_reached)                                                                                 \
-			testpoint_reached(TESTPOINT_##name);                                                           \
+#define TESTPOINT(name)                                                                                      \
+	do {                                                                                                 \
+		if (testpoint_reached)                                                                       \
+			testpoint_reached(TESTPOINT_##name);                                                 \
 	} while (0)
 #else
 #define TESTPOINT(name) ((void)0)

@@ -1,4 +1,5 @@
-/* Looking at a region from outside: a copy of the file, so that nothing in it can change or vanish under the reader.
+/* Looking at a region from outside: a copy of the file, so that nothing in it can change or vanish under the
+ * reader.
  *
  * Takes no slot, writes nothing (but ledger_view_reap), trusts nothing.
  */
@@ -16,7 +17,8 @@ struct ledger_view {
 /* The file's whole content in memory of our own. */
 static inline struct region *region_copy(int fd)
 {
-	struct region *r = sys_mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct region *r =
+	    sys_mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t at = 0;
 
 	if (sys_is_error(r))
@@ -40,7 +42,7 @@ static inline int place_open(struct region_place *place, const char *path, int a
 	struct stat st;
 	int fd;
 
-	if (!place_set_path(place, path))
+	if (!place_set_path(place, path ? path : LEDGER_DEFAULT_PATH))
 		return -ENAMETOOLONG;
 	fd = sys_open(place->path, access | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 	if (fd < 0)
@@ -84,7 +86,8 @@ uint64_t ledger_view_limit(const struct ledger_view *view, unsigned device)
 	return device < LEDGER_DEVICES ? atomic_load(&view->copy->header.limit[device]) : 0;
 }
 
-static inline void view_fill_bytes(const struct ledger_view *view, unsigned slot, struct ledger_process *process)
+static inline void view_fill_bytes(const struct ledger_view *view, unsigned slot,
+				   struct ledger_process *process)
 {
 	for (unsigned d = 0; d < LEDGER_DEVICES; d++) {
 		for (unsigned b = 0; b < LEDGER_BOOKS; b++)
@@ -93,7 +96,8 @@ static inline void view_fill_bytes(const struct ledger_view *view, unsigned slot
 	}
 }
 
-static inline void view_fill_status(const struct ledger_view *view, unsigned slot, struct ledger_process *process)
+static inline void view_fill_status(const struct ledger_view *view, unsigned slot,
+				    struct ledger_process *process)
 {
 	const struct region_status *s = &view->copy->status[slot];
 
@@ -117,7 +121,8 @@ bool ledger_view_next(const struct ledger_view *view, unsigned *slot, struct led
 	struct region *r = view->copy;
 
 	for (; *slot < LEDGER_SLOTS; ++*slot) {
-		uint64_t ident = atomic_load(&r->slot[*slot].ident), space = atomic_load(&r->slot[*slot].space);
+		uint64_t ident = atomic_load(&r->slot[*slot].ident),
+			 space = atomic_load(&r->slot[*slot].space);
 
 		if (!ident)
 			continue;

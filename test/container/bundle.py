@@ -71,7 +71,7 @@ class Container:
     """One container; PID 1 sleeps until the block ends, programs run by exec unless given to run()."""
 
     def __init__(self, tmp_path, environment=None, user=0, readonly_root=True, mounts=(), tmp=None, library=None, limits=None,
-                 library_at=LIBRARY):
+                 library_at=LIBRARY, forbidden_calls=()):
         self.name = f"amvgpu-{uuid.uuid4().hex[:12]}"
         self.bundle = tmp_path / self.name
         self.user = user
@@ -86,6 +86,7 @@ class Container:
             extra = [bind(tmp, "/tmp", "rw") if tmp else tmp_mount]
         self.mounts = [*extra, bind(self.library, library_at, "ro"), bind(programs(), TOOLS, "ro"), *mounts]
         self.readonly_root = readonly_root
+        self.forbidden_calls = forbidden_calls
 
     def config(self, command):
         spec = self.bundle / "config.json"
@@ -103,6 +104,9 @@ class Container:
         config["mounts"] = [m for m in config["mounts"] if m["destination"] != "/sys/fs/cgroup"]
         have = {m["destination"] for m in config["mounts"]}
         config["mounts"] += [m for m in self.mounts if m["destination"] not in have]
+        if self.forbidden_calls:
+            rule = {"names": list(self.forbidden_calls), "action": "SCMP_ACT_ERRNO", "errnoRet": 1}
+            config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": [rule]}
         spec.write_text(json.dumps(config))
 
     def run(self, *command, timeout=60):

@@ -40,6 +40,8 @@ def quietly(*command, **options):
 
 @functools.cache
 def build_tool():
+    if "AMVGPU_TOOL" in os.environ:  # another build, with sanitizers for example
+        return pathlib.Path(os.environ["AMVGPU_TOOL"])
     with exclusive("tool"):
         if not (BUILD / "tool" / "Makefile").exists():
             quietly("cmake", "-S", ROOT / "tools" / "amvgpu", "-B", BUILD / "tool", "-G", "Unix Makefiles",
@@ -74,6 +76,14 @@ def build_runtime():
             quietly("cmake", "-S", ROOT / "softgpu" / "hip", "-B", BUILD / "runtime", "-G", "Unix Makefiles")
         quietly("cmake", "--build", BUILD / "runtime")
     return BUILD / "runtime"
+
+
+@functools.cache
+def build_emulated_driver():
+    """What softgpu/kfd/run needs; the ROCm runtimes it fetches itself."""
+    with exclusive("kfd"):
+        quietly("cmake", "-S", ROOT / "softgpu" / "kfd", "-B", ROOT / "build" / "softgpu-kfd")
+        quietly("cmake", "--build", ROOT / "build" / "softgpu-kfd")
 
 
 @functools.cache

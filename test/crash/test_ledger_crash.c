@@ -1,8 +1,9 @@
 /* Death and standstill at every testpoint, alone and among eight that allocate all the time.
  *
- * The limit is 1000. The victim wants 300, each of eight survivors holds up to 50, so once the victim is dead a request
- * for 600 always fits, and while it is stopped one for 300 always does. The oracle is a sum in shared memory: raised
- * after a grant and lowered before a release, so it never exceeds what is truly held at once.
+ * The limit is 1000. The victim wants 300, each of eight survivors holds up to 50, so once the victim is dead
+ * a request for 600 always fits, and while it is stopped one for 300 always does. The oracle is a sum in
+ * shared memory: raised after a grant and lowered before a release, so it never exceeds what is truly held at
+ * once.
  */
 #include "../ledger_root.h"
 
@@ -41,7 +42,7 @@ static const char *region_path;
 
 static struct ledger *open_ledger(void)
 {
-	struct ledger_settings s = { .path = region_path, .wait_ms = WAIT_MS };
+	struct ledger_settings s = {.path = region_path, .wait_ms = WAIT_MS};
 
 	s.limit[0] = LIMIT;
 	return test_ledger_with(&s);
@@ -139,26 +140,30 @@ static void way_refusal(struct ledger *l)
 	ledger_note_refusal(l, "hipMalloc", 0, LEDGER_REQUESTED, LIMIT + 1);
 }
 
-enum when { OPEN_FIRST, OPENING, MAKING }; /* the victim is armed after its opening, before it, or with no file there */
+enum when {
+	OPEN_FIRST,
+	OPENING,
+	MAKING
+}; /* the victim is armed after its opening, before it, or with no file there */
 
 static const struct way {
 	enum testpoint first, last;
 	enum when when;
 	void (*walk)(struct ledger *l);
 } ways[] = {
-	{ TESTPOINT_reserve_entered, TESTPOINT_reserve_counted, OPEN_FIRST, way_take },
-	{ TESTPOINT_reserve_withdrawn, TESTPOINT_reserve_withdrawn, OPEN_FIRST, way_too_much },
-	{ TESTPOINT_reserve_queued, TESTPOINT_reserve_queued_announced, OPEN_FIRST, way_past_the_dead },
-	{ TESTPOINT_reserve_granted, TESTPOINT_reserve_granted, OPEN_FIRST, way_take },
-	{ TESTPOINT_withdraw_lowered, TESTPOINT_withdraw_lowered, OPEN_FIRST, way_withdraw },
-	{ TESTPOINT_settle_raised, TESTPOINT_settle_raised, OPEN_FIRST, way_take },
-	{ TESTPOINT_charge_announced, TESTPOINT_charge_announced, OPEN_FIRST, way_charge },
-	{ TESTPOINT_release_raised, TESTPOINT_release_raised, OPEN_FIRST, way_take },
-	{ TESTPOINT_lock_held, TESTPOINT_claim_published, OPENING, way_take },
-	{ TESTPOINT_limits_half_written, TESTPOINT_limits_half_written, MAKING, way_take },
-	{ TESTPOINT_reap_gone_raised, TESTPOINT_reap_space_cleared, OPEN_FIRST, way_past_the_dead },
-	{ TESTPOINT_file_directory_locked, TESTPOINT_file_linked, MAKING, way_take },
-	{ TESTPOINT_status_half_written, TESTPOINT_status_half_written, OPEN_FIRST, way_refusal },
+    {TESTPOINT_reserve_entered, TESTPOINT_reserve_counted, OPEN_FIRST, way_take},
+    {TESTPOINT_reserve_withdrawn, TESTPOINT_reserve_withdrawn, OPEN_FIRST, way_too_much},
+    {TESTPOINT_reserve_queued, TESTPOINT_reserve_queued_announced, OPEN_FIRST, way_past_the_dead},
+    {TESTPOINT_reserve_granted, TESTPOINT_reserve_granted, OPEN_FIRST, way_take},
+    {TESTPOINT_withdraw_lowered, TESTPOINT_withdraw_lowered, OPEN_FIRST, way_withdraw},
+    {TESTPOINT_settle_raised, TESTPOINT_settle_raised, OPEN_FIRST, way_take},
+    {TESTPOINT_charge_announced, TESTPOINT_charge_announced, OPEN_FIRST, way_charge},
+    {TESTPOINT_release_raised, TESTPOINT_release_raised, OPEN_FIRST, way_take},
+    {TESTPOINT_lock_held, TESTPOINT_claim_published, OPENING, way_take},
+    {TESTPOINT_limits_half_written, TESTPOINT_limits_half_written, MAKING, way_take},
+    {TESTPOINT_reap_gone_raised, TESTPOINT_reap_space_cleared, OPEN_FIRST, way_past_the_dead},
+    {TESTPOINT_file_directory_locked, TESTPOINT_file_linked, MAKING, way_take},
+    {TESTPOINT_status_half_written, TESTPOINT_status_half_written, OPEN_FIRST, way_refusal},
 };
 
 static const struct way *way_of(enum testpoint point)
@@ -249,7 +254,7 @@ static uint64_t timed_take(struct ledger *l, uint64_t n, enum ledger_outcome *ou
 /* The victim is killed: how long the next request takes. */
 static uint64_t scene_of_death(enum testpoint point, unsigned survivors)
 {
-	struct scene s = { .point = point, .way = way_of(point), .survivors = survivors };
+	struct scene s = {.point = point, .way = way_of(point), .survivors = survivors};
 	enum ledger_outcome out;
 	int64_t victim_held;
 	uint64_t took;
@@ -270,11 +275,11 @@ static uint64_t scene_of_death(enum testpoint point, unsigned survivors)
 	return took;
 }
 
-/* The victim is stopped: what fits beside it is granted, what conflicts is neither stolen nor waited for without end,
- * and when it goes on everything is as if it had never stopped. */
+/* The victim is stopped: what fits beside it is granted, what conflicts is neither stolen nor waited for
+ * without end, and when it goes on everything is as if it had never stopped. */
 static uint64_t scene_of_standstill(enum testpoint point, unsigned survivors)
 {
-	struct scene s = { .point = point, .way = way_of(point), .survivors = survivors };
+	struct scene s = {.point = point, .way = way_of(point), .survivors = survivors};
 	enum ledger_outcome out;
 	uint64_t took, conflict;
 	int status;
@@ -291,7 +296,8 @@ static uint64_t scene_of_standstill(enum testpoint point, unsigned survivors)
 	give(s.l, FITS_BESIDE);
 	kill(s.victim, SIGCONT);
 	CHECK_EQ(test_wait(s.victim), 0);
-	if (s.way->when == MAKING && point <= TESTPOINT_file_linked && point >= TESTPOINT_file_directory_locked)
+	if (s.way->when == MAKING && point <= TESTPOINT_file_linked &&
+	    point >= TESTPOINT_file_directory_locked)
 		shared->worst_held = 0; /* two regions, said so by REGION_MOVED: no common sum */
 	scene_end(&s);
 	return took;
@@ -299,8 +305,10 @@ static uint64_t scene_of_standstill(enum testpoint point, unsigned survivors)
 
 static uint64_t worst_ns;
 
-/* This machine takes its processors away for tens of milliseconds, so the best of three says what the ledger takes. */
-static uint64_t best_of_three(uint64_t (*scene)(enum testpoint, unsigned), enum testpoint point, unsigned survivors)
+/* This machine takes its processors away for tens of milliseconds, so the best of three says what the ledger
+ * takes. */
+static uint64_t best_of_three(uint64_t (*scene)(enum testpoint, unsigned), enum testpoint point,
+			      unsigned survivors)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -320,7 +328,8 @@ static void deaths(unsigned survivors)
 		uint64_t took = best_of_three(scene_of_death, point, survivors);
 
 		if (took >= PROMPT_NS)
-			printf("    killed at %s: the next request took %.3f ms\n", point_name[point], (double)took / 1e6);
+			printf("    killed at %s: the next request took %.3f ms\n", point_name[point],
+			       (double)took / 1e6);
 		CHECK(took < PROMPT_NS);
 		if (test_failures) {
 			printf("    at %s\n", point_name[point]);

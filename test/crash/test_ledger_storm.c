@@ -2,10 +2,10 @@
  *
  *	test_ledger_storm [seconds [seed]]		default: 3 seconds each of three storms
  *
- * A pipe is totally ordered and small writes are atomic. 'G n' is written after a grant, 'R n' before a release and
- * 'K w' by the killer before it kills, so at every point of the pipe the bytes of those not yet doomed are really held
- * at once: their sum must not exceed the limit. The oracle cannot raise a false alarm; that it raises a right one is
- * shown by workers that check first and charge afterwards.
+ * A pipe is totally ordered and small writes are atomic. 'G n' is written after a grant, 'R n' before a
+ * release and 'K w' by the killer before it kills, so at every point of the pipe the bytes of those not yet
+ * doomed are really held at once: their sum must not exceed the limit. The oracle cannot raise a false alarm;
+ * that it raises a right one is shown by workers that check first and charge afterwards.
  */
 #include "../ledger_test.h"
 
@@ -25,7 +25,7 @@ struct storm {
 	/* shared with the workers */
 	struct counters {
 		_Atomic uint64_t operations, granted, over, unsettled, worst_ns, latency[40];
-	} *count;
+	} * count;
 	/* the judge's */
 	int pipe[2], mark; /* mark: the killer's own description, which alone does not block */
 	pid_t pid[WORKERS];
@@ -48,7 +48,7 @@ static uint64_t next_random(uint64_t *s)
 
 static void tell(struct storm *s, char what, unsigned worker, uint64_t bytes)
 {
-	struct message m = { what, (unsigned char)worker, s->generation[worker], (uint32_t)bytes };
+	struct message m = {what, (unsigned char)worker, s->generation[worker], (uint32_t)bytes};
 
 	if (write(s->pipe[1], &m, sizeof m) != sizeof m)
 		_exit(97);
@@ -84,7 +84,7 @@ static enum ledger_outcome worker_timed_reserve(struct storm *s, struct ledger *
 static void worker(struct storm *s, unsigned me)
 {
 	struct ledger *l = test_ledger(region_path, LIMIT);
-	uint64_t random = seed * 31 + me * 7919 + s->generation[me] * 104729u + 1, held[4] = { 0 };
+	uint64_t random = seed * 31 + me * 7919 + s->generation[me] * 104729u + 1, held[4] = {0};
 
 	for (;;) {
 		uint64_t *slot = &held[s->is_always_fitting ? 0 : next_random(&random) & 3];
@@ -135,7 +135,7 @@ static void judge(struct storm *s, const struct message *m)
 static void listen_to_workers(struct storm *s)
 {
 	static struct message m[512];
-	struct pollfd p = { s->pipe[0], POLLIN, 0 };
+	struct pollfd p = {s->pipe[0], POLLIN, 0};
 	ssize_t got;
 
 	if (poll(&p, 1, 1) <= 0)
@@ -155,7 +155,7 @@ static void worker_end(struct storm *s, unsigned w)
 /* Everything before the mark is judged with the victim alive. */
 static void kill_one(struct storm *s, unsigned w)
 {
-	struct message mark = { 'K', (unsigned char)w, s->generation[w], 0 };
+	struct message mark = {'K', (unsigned char)w, s->generation[w], 0};
 
 	while (write(s->mark, &mark, sizeof mark) != sizeof mark)
 		listen_to_workers(s);
@@ -202,13 +202,15 @@ static void report(const struct storm *s)
 	const uint64_t total = s->count->operations;
 	uint64_t seen = 0;
 
-	printf("    seed %llu: %llu kills, %llu stops, %llu requests: %llu granted, %llu over, %llu unsettled; "
-	       "peak %.4f of the limit; longest wait %.1f ms\n    latency:",
-	       (unsigned long long)seed, (unsigned long long)s->kills, (unsigned long long)s->stops,
-	       (unsigned long long)total, (unsigned long long)s->count->granted, (unsigned long long)s->count->over,
-	       (unsigned long long)s->count->unsettled, (double)s->peak / LIMIT, (double)s->count->worst_ns / 1e6);
+	printf(
+	    "    seed %llu: %llu kills, %llu stops, %llu requests: %llu granted, %llu over, %llu unsettled; "
+	    "peak %.4f of the limit; longest wait %.1f ms\n    latency:",
+	    (unsigned long long)seed, (unsigned long long)s->kills, (unsigned long long)s->stops,
+	    (unsigned long long)total, (unsigned long long)s->count->granted,
+	    (unsigned long long)s->count->over, (unsigned long long)s->count->unsettled,
+	    (double)s->peak / LIMIT, (double)s->count->worst_ns / 1e6);
 	for (unsigned b = 0, q = 0; b < 40 && q < 3; b++) {
-		static const double quantile[] = { .5, .99, .999 };
+		static const double quantile[] = {.5, .99, .999};
 
 		seen += s->count->latency[b];
 		for (; q < 3 && (double)seen >= quantile[q] * (double)total; q++)
@@ -255,7 +257,7 @@ TEST(under_SIGKILL_at_random_the_limit_is_never_exceeded_and_nothing_is_lost)
 
 TEST(under_SIGKILL_and_SIGSTOP_the_limit_is_never_exceeded_and_nothing_is_lost)
 {
-	static struct storm s = { .is_stopping = true };
+	static struct storm s = {.is_stopping = true};
 
 	storm_run(&s, test_path("storm-stops"));
 	CHECK_EQ(s.violations, 0);
@@ -265,7 +267,7 @@ TEST(under_SIGKILL_and_SIGSTOP_the_limit_is_never_exceeded_and_nothing_is_lost)
 
 TEST(under_SIGKILL_nobody_is_refused_what_fits)
 {
-	static struct storm s = { .is_always_fitting = true };
+	static struct storm s = {.is_always_fitting = true};
 
 	storm_run(&s, test_path("storm-fits"));
 	CHECK_EQ(s.violations, 0);
@@ -277,7 +279,7 @@ TEST(under_SIGKILL_nobody_is_refused_what_fits)
 
 TEST(the_oracle_sees_a_ledger_that_checks_first_and_charges_afterwards)
 {
-	static struct storm s = { .is_checking_first = true };
+	static struct storm s = {.is_checking_first = true};
 
 	storm_run(&s, test_path("storm-wrong"));
 	CHECK(s.violations > 0);

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "container"))
-from tool import GIB, ROOT, Tool, build_actor, build_library, build_program, build_runtime, need  # noqa: E402
+from tool import GIB, ROOT, Tool, build_actor, build_emulated_driver, build_library, build_program, build_runtime, need  # noqa: E402
 
 NOTES = {"POD_SPEC_UNREADABLE"}  # depends on the machine the tests run on; a test of its own has both
 
@@ -163,7 +163,7 @@ def test_a_variable_of_somebody_else_is_not_called_misspelt(clinic, name):
 
 def test_no_limit_set(clinic):
     clinic.environment["HIP_DEVICE_MEMORY_LIMIT_0"] = None
-    assert "LIMIT_UNSET" in losses(clinic.examine())
+    assert losses(clinic.examine()) == {"LIMIT_UNSET"}
 
 
 @pytest.mark.parametrize("value", ["1.5G", "4GiB", "-1", "", "lots"])
@@ -459,7 +459,7 @@ def test_a_program_that_uses_no_gpu(clinic, tmp_path):
 
 
 def test_a_program_that_loads_hip_and_allocates_nothing(clinic):
-    assert losses(clinic.examine(allocating_program(), "0")) <= {"SLOT_MISSING"}
+    assert losses(clinic.examine(allocating_program(), "0")) == {"SLOT_MISSING"}
 
 
 def test_a_program_that_empties_its_environment_keeps_or_loses_the_library_and_doctor_sees_which(clinic):
@@ -507,8 +507,27 @@ int hsa_amd_queue_cu_get_mask(const void *queue, uint32_t bits, uint32_t *mask)
 	mask[0] = strtoul(getenv("FAKE_MASK"), NULL, 16);
 	return 0;
 }
+int hsa_amd_queue_cu_set_mask(const void *queue, uint32_t bits, const uint32_t *mask) { return 0; }
 int hsa_queue_destroy(void *queue) { free(queue); return 0; }
 """
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["5.2", "5.7", "6.4", "7.2"])
+def test_the_probe_learns_from_an_unmodified_rocr_what_a_queue_really_got_where_it_tells(clinic, release):
+    """Over the emulated driver: the mask of the first card, all of the second, and the limit as the first one's total."""
+    build_emulated_driver()
+    settings = {"HIP_DEVICE_MEMORY_LIMIT_0": "1G", "HSA_CU_MASK": "0:0-15,96-99",
+                "HIP_DEVICE_MEMORY_SHARED_CACHE": clinic.environment["HIP_DEVICE_MEMORY_SHARED_CACHE"]}
+    done = subprocess.run([ROOT / "softgpu/kfd/run", "--rocm", release, "--gpus", "2", "--vram-mb", "4096", "--audit", clinic.library,
+                           "--", clinic.tool.path, "doctor", "--probe", "1"], capture_output=True, text=True, timeout=120,
+                          env=clinic.tool.environment | settings)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0 and {"hip yes", "devices 2"} <= set(said), done.stderr
+    assert f"total 0 {GIB}" in said and f"total 1 {4 * GIB}" in said
+    masks = [line for line in said if line.startswith("mask")]
+    # 7.2.4 sets the mask, as the driver's log shows, but forgets it and aborts when asked.
+    assert masks == ([] if release == "7.2" else ["mask 0 104 ffff 0 0 f", "mask 1 104 ffffffff ffffffff ffffffff ff"])
 
 
 @pytest.mark.parametrize("given, expected", [("ffff", set()), ("ffffffff", {"MASK_NOT_IN_FORCE"}), ("ff", {"MASK_NOT_IN_FORCE"})])

@@ -112,6 +112,22 @@ def test_reap_takes_the_slot_of_a_killed_process_back_and_only_that(tool, tmp_pa
         assert tool("reap", region).stdout == f"{region}: 0 slots taken back\n"
 
 
+def test_reap_removes_the_region_of_a_run_that_is_over_and_no_other(tool, tmp_path):
+    folder = tmp_path / "runtime" / "amvgpu"
+    folder.mkdir(parents=True, mode=0o700)
+    for name in ("over", "living", "young"):
+        with Actor(folder / f"{name}.region", LIMIT, BOUND):
+            pass
+    with Actor(folder / "living.region", LIMIT, BOUND):
+        tool("reap", *folder.glob("[a-z]*.region"))
+        for name in ("over", "living"):
+            os.utime(folder / f"{name}.region", (1, 1))
+        done = tool("reap")
+        removed = [line for line in done.stdout.splitlines() if line.startswith(str(folder)) and "removed" in line]
+        assert removed == [f"{folder}/over.region: nobody lives there, removed"]
+        assert sorted(p.name for p in folder.iterdir()) == [".living.region.region", ".young.region.region", "living.region", "young.region"]
+
+
 def test_a_bar_is_half_full_when_half_of_the_limit_is_used(tool, tmp_path):
     region = tmp_path / "r"
     with Actor(region, LIMIT, f"requested=0:{2 * GIB}", BOUND):

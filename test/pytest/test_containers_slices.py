@@ -210,13 +210,22 @@ def test_an_ordinary_user_sees_status_inside_and_root_sees_the_same_from_the_hos
         assert by_pid["devices"] == inside["devices"]
 
 
-@pytest.mark.parametrize("user", [0, 1000])
-def test_doctor_in_a_container_proves_that_a_program_is_limited(tmp_path, user):
-    with Container(tmp_path, limits=LIMIT, user=user) as pod:
-        done = pod.exec("amvgpu", "doctor", "--json", "--", "allocate", "1G")
+@pytest.mark.parametrize("pods, user", [(0, 0), (1000, 1000), (1000, 0)])
+def test_doctor_in_a_container_proves_that_a_program_is_limited(tmp_path, pods, user):
+    with Container(tmp_path, limits=LIMIT, user=pods) as pod:
+        done = pod.exec("amvgpu", "doctor", "--json", "--", "allocate", "1G", user=user)
         report = json.loads(done.stdout)
         assert (done.returncode, report["enforced"]) == (0, True), report
-        assert {f["code"] for f in report["findings"]} == {"KFD_MISSING"}
+        foreign = {"POD_SPEC_UNREADABLE"} if user != pods else set()
+        assert {f["code"] for f in report["findings"]} == {"KFD_MISSING"} | foreign
+
+
+def test_doctor_proves_it_where_seccomp_forbids_ptrace_too(tmp_path):
+    with Container(tmp_path, limits=LIMIT, user=1000, forbidden_calls=["ptrace"]) as pod:
+        done = pod.exec("amvgpu", "doctor", "--json", "--seconds", "2", "--", "allocate", "1G", "forever")
+        report = json.loads(done.stdout)
+        assert (done.returncode, report["enforced"]) == (0, True), report
+        assert [p["command"] for p in report["processes"]] == ["amvgpu", "allocate"]
 
 
 def test_a_missing_mount_source_becomes_a_folder_and_doctor_says_so(tmp_path):

@@ -1,4 +1,4 @@
-"""However a program starts another one, and however empty an environment it gives it, the other stays in the pod."""
+"""However a program starts another one, with however empty an environment, the other stays in the pod."""
 import shutil
 import sys
 import tempfile
@@ -11,8 +11,9 @@ sys.path.insert(0, str(TOP / "test" / "route"))
 import matrix  # noqa: E402
 
 TLS = "glibc.rtld.optional_static_tls=8192"
-WAYS = ("execve execve_null execv execvp execvpe execl execlp execle fexecve execveat posix_spawn posix_spawnp "
-        "old_posix_spawn system system_unset popen syscall syscall_at vfork pointer dlsym small_thread merge").split()
+WAYS = ("execve execve_null execv execvp execvpe execl execlp execle fexecve execveat posix_spawn "
+        "posix_spawnp old_posix_spawn system system_unset popen syscall syscall_at vfork pointer dlsym "
+        "small_thread merge").split()
 
 # Each loses the variables in its own way and starts `./show 'a b'`.
 LAUNCHERS = {
@@ -32,12 +33,16 @@ LAUNCHERS = {
     "perl system": "exec perl -e '%ENV = (); system \"./show\", \"a b\"'",
     "perl backticks": "exec perl -e '%ENV = (); print `./show \"a b\"`'",
     "python subprocess": "exec python3 -c 'import subprocess; subprocess.run([\"./show\", \"a b\"], env={})'",
-    "python shell": "exec python3 -c 'import subprocess; subprocess.run(\"./show \\\"a b\\\"\", env={}, shell=True)'",
-    "python fork": "exec python3 -c 'import subprocess as s; s.run([\"./show\", \"a b\"], env={}, preexec_fn=int)'",
-    "python posix_spawn": "exec python3 -c 'import os; os.waitpid(os.posix_spawn(\"./show\", [\"x\", \"a b\"], {}), 0)'",
+    "python shell": "exec python3 -c 'import subprocess as s; "
+                    "s.run(\"./show \\\"a b\\\"\", env={}, shell=True)'",
+    "python fork": "exec python3 -c 'import subprocess as s; "
+                   "s.run([\"./show\", \"a b\"], env={}, preexec_fn=int)'",
+    "python posix_spawn": "exec python3 -c 'import os; "
+                          "os.waitpid(os.posix_spawn(\"./show\", [\"x\", \"a b\"], {}), 0)'",
     "python execve": "exec python3 -c 'import os; os.execve(\"./show\", [\"x\", \"a b\"], {})'",
     "python system": "exec python3 -c 'import os; os.environ.clear(); os.system(\"./show \\\"a b\\\"\")'",
-    "python popen": "exec python3 -c 'import os; os.environ.clear(); print(os.popen(\"./show \\\"a b\\\"\").read())'",
+    "python popen": "exec python3 -c 'import os; os.environ.clear(); "
+                    "print(os.popen(\"./show \\\"a b\\\"\").read())'",
     "python spawn": "exec python3 -c 'import multiprocessing.spawn, os; os.environ.clear(); "
                     "os.spawnv(os.P_WAIT, \"./show\", [\"x\", \"a b\"])'",
 }
@@ -45,7 +50,7 @@ LAUNCHERS = {
 
 @pytest.fixture(scope="module", params=matrix.SUITES)
 def place(request):
-    """A directory in a root with the parts, and a way to run a shell command in it under the audit library."""
+    """A directory in a root with the parts, where commands can be run."""
     matrix.make_roots(list(matrix.SUITES))
     matrix.make_parts()
     root = TOP / "build" / "roots" / request.param

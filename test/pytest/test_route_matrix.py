@@ -19,8 +19,8 @@ def holes_of_ld_so(suite, route):
 
 
 def symbind_cannot_see(suite, route):
-    """ld.so asks la_symbind for PLT slots and dlsym, never for addresses in data; before 2.35 not even for PLT slots
-    that are bound at load. A program at a fixed address has PLT slots of its own as the functions' addresses."""
+    """ld.so asks la_symbind for PLT slots and dlsym, never for addresses in data; before 2.35 not even for
+    PLT slots that are bound at load. A program at a fixed address has PLT slots for addresses."""
     if holes_of_ld_so(suite, route) == CRASH:
         return CRASH
     takes_address = "-fno-plt" in route or route == "non-PIE, static pointer" or (
@@ -49,7 +49,8 @@ def check_matrix(suite, expected, **how):
 
 
 @pytest.mark.parametrize("suite", matrix.SUITES)
-@pytest.mark.parametrize("forbid", [None, "in_place", "copy"], ids=["as_is", "never_in_place", "never_a_copy"])
+@pytest.mark.parametrize("forbid", [None, "in_place", "copy"],
+                         ids=["as_is", "never_in_place", "never_a_copy"])
 def test_every_function_is_wrapped_by_every_route(capsys, suite, forbid):
     got = check_matrix(suite, holes_of_ld_so, forbid=forbid)
     if not forbid:

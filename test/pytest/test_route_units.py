@@ -6,6 +6,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 ELF = sorted(TOP.glob("src/loader/elf_*.c"))
+PROGRAM = [TOP / "src" / "loader" / "program_libc.c", *ELF]
 WARNINGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
 SANITIZERS = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
@@ -26,12 +27,12 @@ def test_reading_and_patching_an_object_is_as_its_unit_tests_say(tmp_path, flags
 @pytest.mark.parametrize("flags", [["-O2", "-pie", "-fPIE"], ["-O2", "-no-pie", "-fno-pie"], SANITIZERS],
                          ids=["pie", "fixed_address", "sanitized"])
 def test_the_programs_libc_is_found_as_its_unit_tests_say(tmp_path, flags):
-    build_and_run(tmp_path, flags, TOP / "test" / "test_program_libc.c", TOP / "src" / "loader" / "program_libc.c", *ELF)
+    build_and_run(tmp_path, flags, TOP / "test" / "test_program_libc.c", *PROGRAM)
 
 
 @pytest.mark.parametrize("flags", [["-O2"], SANITIZERS], ids=["plain", "sanitized"])
 def test_an_environment_is_mended_as_its_unit_tests_say(tmp_path, flags):
-    build_and_run(tmp_path, flags, TOP / "test" / "test_exec.c", TOP / "src" / "loader" / "program_libc.c", *ELF)
+    build_and_run(tmp_path, flags, TOP / "test" / "test_exec.c", *PROGRAM)
 
 
 def test_no_damage_to_the_dynamic_section_makes_the_loader_step_out_of_the_object(tmp_path):

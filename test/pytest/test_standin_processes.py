@@ -87,7 +87,7 @@ def test_a_program_that_execs_another_leaves_its_memory_behind(state):
 
 
 def test_many_processes_one_after_the_other_leave_nothing_and_use_slots_again(state):
-    for _ in range(80):
+    for _ in range(66):
         assert run("say(malloc(16 * GIB)[0])", STATE=state) == ["0"]
     assert held(state) == 0
     assert len(oracle(state)["processes"]) <= 64
@@ -204,6 +204,16 @@ def test_visible_devices_share_the_memory_of_the_physical_ones(state):
 ])
 def test_the_nth_call_of_a_function_fails_to_order(release, order, answers):
     assert run("say(*[malloc(1)[0] for _ in range(5)])", release=release, FAIL=order) == [answers]
+
+
+def test_a_function_of_hsa_fails_to_order_and_hip_says_what_follows():
+    assert run("say(*[malloc(1)[0] for _ in range(3)])", FAIL="hsa_amd_memory_pool_allocate:2") == ["0 2 0"]
+    assert run("s = c_void_p(); say(hip.hipStreamCreate(byref(s)))", FAIL="hsa_queue_create:1") == ["2"]
+
+
+def test_an_order_that_names_no_function_ends_the_program():
+    done = subprocess.run(command("malloc(1)"), env=environment(72, FAIL="hipMallok:1"), capture_output=True, text=True)
+    assert done.returncode == -signal.SIGABRT and "hipMallok" in done.stderr
 
 
 def test_a_failure_to_order_takes_nothing_and_is_the_last_error():

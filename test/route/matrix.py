@@ -33,7 +33,8 @@ def linked_routes():
     yield Route("LD_BIND_NOW", ("lazy", "x"), environment={"LD_BIND_NOW": "1"})
     yield Route("-fno-plt", ("noplt", "x"))
     for module, name in (("calls", "calls"), ("table", "static table"), ("pointer", "static pointer"),
-                         ("local", "address in a local"), ("weak", "weak reference"), ("deleter", "C++ deleter")):
+                         ("local", "address in a local"), ("weak", "weak reference"),
+                         ("deleter", "C++ deleter")):
         yield Route(f"PIE, {name}", (f"pie_{module}", "x"))
         yield Route(f"non-PIE, {name}", (f"fixed_{module}", "x"))
 
@@ -57,7 +58,8 @@ def copy_routes():
     for mode in ("lazy", "now"):
         yield Route(f"dlopen {mode}, runtime", ("loader", "runtime", "x", mode, STANDARD))
         yield Route(f"dlopen {mode}, renamed", ("loader", "runtime", "x", mode, renamed))
-        yield Route(f"dlopen {mode}, three copies", ("loader", "runtime", "x", mode, STANDARD, renamed, second))
+        yield Route(f"dlopen {mode}, three copies",
+                    ("loader", "runtime", "x", mode, STANDARD, renamed, second))
         yield Route(f"dlclose and reload {mode}", ("loader", "reload", "x", mode, second))
     yield Route("dlmopen, runtime", ("loader", "runtime", "x", "namespace", STANDARD))
     yield Route("dlmopen, two copies", ("loader", "runtime", "x", "namespace", STANDARD, second))
@@ -65,7 +67,8 @@ def copy_routes():
         yield Route(f"{kind} runtime, lazy PLT", ("lazy", "x"), kind)
         yield Route(f"{kind} runtime, -fno-plt", ("noplt", "x"), kind)
         yield Route(f"{kind} runtime, non-PIE table", ("fixed_table", "x"), kind)
-        yield Route(f"{kind} runtime, reload", ("loader", "reload", "x", "now", f"./{kind}/libamdhip64.so.7"), kind)
+        yield Route(f"{kind} runtime, reload",
+                    ("loader", "reload", "x", "now", f"./{kind}/libamdhip64.so.7"), kind)
 
 
 ROUTES = [*linked_routes(), *lookup_routes(), *plugin_routes(), *copy_routes()]

@@ -15,8 +15,8 @@ unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *from, uintptr_t *to, unsigned int *flags,
-		       const char *name)
+uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *from, uintptr_t *to,
+		       unsigned int *flags, const char *name)
 {
 	(void)index, (void)from, (void)to, (void)flags;
 	if (!strcmp(name, "hipMalloc") && write(2, "audit saw hipMalloc\n", 20) < 0)

@@ -1,4 +1,5 @@
-/* Stands in front of the emulated driver's ioctl and tells each command: what an audit library that wraps ioctl sees. */
+/* Stands in front of the emulated driver's ioctl and tells each command: what an audit library that wraps
+ * ioctl sees. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>

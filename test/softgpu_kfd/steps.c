@@ -1,5 +1,5 @@
-/* Carries out memory steps that its arguments name, and says "step result" after each. A step "wait" waits for a line on
- * standard input; numbers are MiB. */
+/* Carries out memory steps that its arguments name, and says "step result" after each. A step "wait" waits
+ * for a line on standard input; numbers are MiB. */
 #include <hip/hip_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +66,11 @@ static void step_idle(void)
 	getrusage(RUSAGE_SELF, &before);
 	sleep(3);
 	getrusage(RUSAGE_SELF, &after);
-	used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
-	       (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec) / 1e6;
+	used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
+			before.ru_stime.tv_sec) +
+	       (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
+			before.ru_stime.tv_usec) /
+		   1e6;
 	printf("idle %.3f\n", used / 3 * 100);
 }
 
@@ -112,10 +115,12 @@ static void carry_out(const char *step, const char *value)
 	else if (!strcmp(step, "stream"))
 		say(step, hipStreamCreate(&stream));
 	else if (!strcmp(step, "set"))
-		say(step, hipMemsetAsync(last, 1, MIB, stream) ? hipErrorUnknown : hipStreamSynchronize(stream));
+		say(step,
+		    hipMemsetAsync(last, 1, MIB, stream) ? hipErrorUnknown : hipStreamSynchronize(stream));
 	else if (!strcmp(step, "priority")) {
 		hipDeviceGetStreamPriorityRange(&least, &greatest);
-		say(step, hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, *value == 'h' ? greatest : least));
+		say(step, hipStreamCreateWithPriority(&stream, hipStreamNonBlocking,
+						      *value == 'h' ? greatest : least));
 	} else if (!strcmp(step, "managed"))
 		say(step, hipMallocManaged(&last, (size_t)atol(value) * MIB, hipMemAttachGlobal));
 	else if (!strcmp(step, "prefetch"))

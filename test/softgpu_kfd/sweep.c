@@ -23,8 +23,8 @@ static void check(const char *name, int is_right)
 static void allocations(void)
 {
 	hipPitchedPtr pitched;
-	hipExtent extent = { 1000, 100, 10 }, cube = { 64, 64, 64 };
-	hipChannelFormatDesc format = { 32, 0, 0, 0, hipChannelFormatKindFloat };
+	hipExtent extent = {1000, 100, 10}, cube = {64, 64, 64};
+	hipChannelFormatDesc format = {32, 0, 0, 0, hipChannelFormatKindFloat};
 	hipArray_t array = NULL;
 	size_t pitch = 0;
 	void *p = NULL;
@@ -108,8 +108,10 @@ static void streams(void)
 	hipMalloc(&p, MIB);
 	say("hipDeviceGetStreamPriorityRange", hipDeviceGetStreamPriorityRange(&least, &greatest));
 	say("hipStreamCreate", hipStreamCreate(&plain));
-	say("hipStreamCreateWithPriority-high", hipStreamCreateWithPriority(&high, hipStreamNonBlocking, greatest));
-	say("hipStreamCreateWithPriority-low", hipStreamCreateWithPriority(&low, hipStreamNonBlocking, least));
+	say("hipStreamCreateWithPriority-high",
+	    hipStreamCreateWithPriority(&high, hipStreamNonBlocking, greatest));
+	say("hipStreamCreateWithPriority-low",
+	    hipStreamCreateWithPriority(&low, hipStreamNonBlocking, least));
 	hipEventCreate(&first);
 	hipEventCreate(&last);
 	hipEventRecord(first, plain);

@@ -1,14 +1,14 @@
 """The emulated driver alone, by a client that speaks to it without ROCm."""
 
 import os
-import pathlib
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import KFD, MIB, answer, finish, line
+from conftest import HERE, KFD, MIB, answer, finish, line
 
 
 def test_a_vram_allocation_is_charged_to_its_process_and_kind_in_whole_pages(run):
@@ -421,3 +421,35 @@ def test_a_missing_release_is_a_clear_error_and_leaves_nothing_behind(tmp_path):
                             env={**os.environ, "SOFTGPU_ROCM_MIRROR": f"file://{empty}"})
     assert failed.returncode == 1 and "ROCm 6.4" in failed.stderr
     assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_the_readme_names_every_setting():
+    readme, table = (KFD / "README.md").read_text(), (KFD / "settings.def").read_text()
+    names = re.findall(r'^SETTING\(\w+, "(\w+)"', table, re.M)
+    assert len(names) > 10 and [name for name in names if f"| `{name}` |" not in readme] == []
+
+
+def test_the_next_owner_of_a_dead_processs_lock_finds_sums_that_agree(tmp_path):
+    program = tmp_path / "state_death"
+    subprocess.run(["gcc", "-std=gnu11", "-g", "-fsanitize=address,undefined", HERE / "state_death.c", "-o", program],
+                   check=True)
+    done = subprocess.run([program, tmp_path / "oracle"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
+
+
+def test_a_forked_daemon_that_closes_every_descriptor_still_joins_the_card(run):
+    client = run.client("""
+        kfd = Kfd()
+        kfd.allocate(8 * MIB)
+        if not os.fork():
+            os.closerange(3, 4096)
+            own = Kfd()
+            own.allocate(2 * MIB)
+            say(os.getpid())
+            wait_for_line()
+            os._exit(0)
+        os.wait()
+        """)
+    daemon = int(line(client))
+    assert run.kinds(daemon) == {"user": 2 * MIB}
+    assert run.used() == 10 * MIB

@@ -31,7 +31,7 @@ static void judge(struct doctor *d, const struct patient *p)
 			    units_printable(p->command));
 	else if (p->has_slot)
 		judge_slot(d, p);
-	else
+	else if (d->environment.policy.limited) /* without a limit there is nothing to have a slot in */
 		doctor_note(d, FINDING_SLOT_MISSING, "pid %d (%s)", p->pid, units_printable(p->command));
 }
 

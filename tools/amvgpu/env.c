@@ -170,5 +170,6 @@ int verb_env(int argc, char **argv)
 								   JSON_C_TO_STRING_NOSLASHESCAPE));
 		json_object_put(sink.json);
 	}
+	environment_free(&e);
 	return EXIT_OK;
 }

@@ -48,3 +48,9 @@ void environment_load(struct environment *e, const char *sysroot)
 		e->pod_error = errno ? -errno : -EIO;
 	env_policy_load(&e->policy, &e->pod, &e->own);
 }
+
+void environment_free(struct environment *e)
+{
+	free((char *)e->pod.text);
+	*e = (struct environment){0};
+}

@@ -18,6 +18,7 @@ struct environment {
 /* sysroot: "" or the folder below which /proc is looked for. The text it points into lives as long as the
  * program. */
 void environment_load(struct environment *e, const char *sysroot);
+void environment_free(struct environment *e);
 /* The environment block of a process; NULL and errno if it cannot be read. *size counts the last NUL. Caller
  * frees. */
 char *environment_read(const char *path, size_t *size);

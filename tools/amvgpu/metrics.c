@@ -116,8 +116,8 @@ int verb_metrics(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, &m);
 	if (m.listen)
-		return listen_serve(m.listen, &m.regions);
-	do {
+		status = listen_serve(m.listen, &m.regions);
+	while (!m.listen) {
 		size_t length;
 		char *text = prometheus_render(&m.regions, &length);
 
@@ -128,9 +128,10 @@ int verb_metrics(int argc, char **argv)
 		else
 			fwrite(text, 1, length, stdout);
 		free(text);
-		if (m.every_s)
-			usleep((useconds_t)(m.every_s * 1e6));
-	} while (m.every_s);
+		if (!m.every_s)
+			break;
+		usleep((useconds_t)(m.every_s * 1e6));
+	}
 	region_list_free(&m.regions.named);
 	return status;
 }

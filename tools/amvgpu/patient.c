@@ -5,19 +5,24 @@
  * allowed we look every 20 ms.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doctor.h"
 #include "library.h"
 #include "private_region.h"
 #include "region.h"
+
+enum { LOOK_EVERY_US = 5000 };
 
 static struct patient *patient_of(struct doctor *d, int pid)
 {
@@ -130,7 +135,7 @@ static void forget_bystanders(struct doctor *d, unsigned from, int first)
 	bool any = false;
 
 	for (unsigned i = from; i < d->patient_count; i++)
-		any |= d->patients[i].has_runtime;
+		any |= d->patients[i].has_runtime && !d->patients[i].is_probe;
 	for (unsigned i = from; i < d->patient_count; i++) {
 		if (any ? d->patients[i].has_runtime : d->patients[i].pid == first)
 			d->patients[kept++] = d->patients[i];
@@ -195,23 +200,41 @@ static int watch_traced(struct doctor *d, int first, bool is_probe)
 	}
 }
 
+/* Before it has executed its program a child is still a copy of us. */
+static bool is_still_us(int pid)
+{
+	char link[64], ours[PATH_MAX], its[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", ours, sizeof ours), m;
+
+	snprintf(link, sizeof link, "/proc/%d/exe", pid);
+	m = readlink(link, its, sizeof its);
+	return n > 0 && m == n && !memcmp(ours, its, (size_t)n);
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static int watch_untraced(struct doctor *d, int first, bool is_probe, double seconds)
 {
-	int status, rounds = 0;
-	double passed = 0;
+	double end = now_s() + seconds;
+	int status = 0, rounds = 0;
 
 	for (;;) {
 		pid_t pid = waitpid(first, &status, WNOHANG);
 
 		if (pid == first || (pid < 0 && errno != EINTR))
-			break;
-		look_at(d, first, is_probe);
-		usleep(20000);
-		passed += 0.02;
-		if (seconds && passed > seconds + rounds)
+			return status;
+		if (is_probe || !is_still_us(first))
+			look_at(d, first, is_probe);
+		usleep(LOOK_EVERY_US);
+		if (seconds > 0 && now_s() > end + rounds)
 			kill(-first, rounds++ ? SIGKILL : SIGTERM);
 	}
-	return status;
 }
 
 /* The child waits for a byte, so that it is traced from its first instruction on. */
@@ -240,6 +263,9 @@ int patient_watch(struct doctor *d, char **argv, bool is_probe, double seconds)
 
 	if (pipe(gate))
 		return -1;
+	/* An exec into a container can leave us undumpable, and with us the child: then nobody may look at
+	 * it. */
+	prctl(PR_SET_DUMPABLE, 1);
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {

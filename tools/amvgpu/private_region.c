@@ -14,7 +14,7 @@
 #include "private_region.h"
 #include "../../src/multiprocess/region_layout.h"
 
-enum { PAGE = 4096, IDENT_START_BITS = 42 }; /* as in liveness.h: pid << 42 | start time */
+enum { IDENT_START_BITS = 42 }; /* as in liveness.h: pid << 42 | start time */
 
 unsigned long long process_start_time(int pid)
 {
@@ -86,12 +86,10 @@ static uint64_t find_in_memory(int pid, int memory)
 		if (sscanf(line, "%llx-%llx rw-p", &start, &end) != 2 || !strstr(line, " rw-p ") ||
 		    strchr(line, '/'))
 			continue;
-		/* Neighbours may have been merged with it, on either side. A gigabyte of heap is not ours. */
-		for (uint64_t at = start;
-		     !found && at + sizeof(struct region) <= end && at < start + (64u << 20); at += PAGE) {
-			if (is_region(memory, at, ident))
-				found = at;
-		}
+		/* The ledger keeps it out of children (MADV_DONTFORK), so no ordinary neighbour is merged
+		 * with it. */
+		if (end - start == sizeof(struct region) && is_region(memory, start, ident))
+			found = start;
 	}
 	fclose(maps);
 	return found;
@@ -101,7 +99,7 @@ static uint64_t find_in_memory(int pid, int memory)
 static int copy_region(int memory, uint64_t address)
 {
 	static const uint64_t any_boot[2];
-	struct region *copy = malloc(sizeof *copy);
+	struct region *copy = aligned_alloc(_Alignof(struct region), sizeof *copy);
 	int fd = memfd_create("amvgpu-private", MFD_CLOEXEC);
 	int error = 0;
 

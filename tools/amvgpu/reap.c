@@ -49,7 +49,7 @@ static bool is_over(const char *path)
 		return false;
 	empty = !s.count && !s.dead;
 	snapshot_free(&s);
-	return empty && !stat(path, &st) && st.st_mtime < quiet && st.st_ctime < quiet;
+	return empty && !stat(path, &st) && st.st_mtime < quiet;
 }
 
 /* The ledger keeps a region under two names, the second hidden beside the first (region_file.h). */

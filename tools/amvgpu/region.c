@@ -240,6 +240,7 @@ void region_default(struct region_list *list)
 		region_list_add(list, LEDGER_DEFAULT_PATH);
 	if (!region_probe(LEDGER_SHM_PATH))
 		region_list_add(list, LEDGER_SHM_PATH);
+	environment_free(&e);
 }
 
 static int why_not(const char *path, int error)

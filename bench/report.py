@@ -1,0 +1,173 @@
+"""bench/RESULTS.md and its plots, from the numbers of results.json alone."""
+import json
+import pathlib
+
+import plot
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def ns(value):
+    if abs(value) < 99.5:
+        return f"{value:.1f} ns" if abs(value) < 9.95 else f"{value:.0f} ns"
+    if abs(value) < 9_950:
+        return f"{value:.0f} ns" if abs(value) < 995 else f"{value / 1e3:.2f} µs"
+    return f"{value / 1e3:.0f} µs" if abs(value) < 995e3 else f"{value / 1e6:.2f} ms"
+
+
+def ms(value):
+    return f"{value:.3f} ms" if abs(value) < 10 else f"{value:.1f} ms"
+
+
+def table(heads, rows):
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def named(rows, name):
+    return next(row for row in rows if row["name"] == name)
+
+
+def spread(row, key="added"):
+    return f"{ns(row[key + '_low'])} … {ns(row[key + '_high'])}"
+
+
+def targets(r):
+    """(what, measured, shown, target, shown target, the floor in words)"""
+    f = r["floor"]
+    pair, info = named(r["calls"], "hipMalloc+hipFree"), named(r["slots"]["16"], "hipMemGetInfo")
+    refused, true = named(r["calls"], "refused hipMalloc"), r["start"]["true"]
+    lives = {row["live"]: row["added"] for row in r["live"] if row["what"] == "replace"}
+    two = next(row for row in r["contention"]["processes"] if row["processes"] == 2)
+    million = (r["memory"]["1000000"]["rss_kib"] - r["memory"]["1"]["rss_kib"]) * 1024 / 1e6
+    nothing = r["memory"]["nothing"]
+    atomic, call = f["atomic_add"], f["system_call"]
+
+    def row(what, value, target, shown, floor, at_least=False):
+        met = value >= target if at_least else value <= target
+        return (what, shown(value), ("≥ " if at_least else "≤ ") + shown(target), "met" if met else "**not met**", floor)
+
+    return [
+        row("hipMalloc + hipFree, median added", pair["added"], 120, ns,
+            f"{ns(5 * atomic)}: five atomic additions (asked, granted, gone; what is remembered, twice)"),
+        row("the same, p99 added", pair["p99_added"], 1000, ns, "the same"),
+        row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows of 24 bytes: 6 cache lines read"),
+        row("a refused hipMalloc", refused["added"], 2000, ns,
+            f"{ns(2 * call)}: two readings of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
+        row("an un-wrapped call", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),
+        row("start-up of `true`", true["added"], 0.05, ms, f"{ms(true['nothing_added'])}: an audit library that does nothing"),
+        row("the same, share of the start", 100 * true["added"] / true["without"], 2, lambda v: f"{v:.1f} %",
+            f"{100 * true['nothing_added'] / true['without']:.1f} %: an audit library that does nothing"),
+        row("2 processes on 2 cores against one", two["scaling_with"], 1.8, lambda v: f"{v:.2f} ×",
+            f"{two['scaling_without']:.2f} ×: the stand-in alone, in the same seconds"),
+        row("10⁷ live against 10³, cost of a replacement", lives[10_000_000] / lives[1_000], 2, lambda v: f"{v:.1f} ×",
+            f"two entries of a table of {10_000_000 * 20 >> 20} MiB are touched: two cache misses of {ns(f['cache_miss'])} "
+            f"beside the {ns(lives[1_000])} of 10³"),
+        row("resident memory without HIP", r["memory"]["none"]["rss_kib"], 128, lambda v: f"{v:.0f} KiB",
+            f"{nothing['rss_kib']:.0f} KiB: an audit library that does nothing"),
+        row("resident memory with HIP", r["memory"]["1"]["rss_kib"], 400, lambda v: f"{v:.0f} KiB",
+            f"{4 + 4 + 4} KiB: one page each of rows, status and table"),
+        row("bytes a live allocation (10⁶)", million, 32, lambda v: f"{v:.1f} B", "16 B: address, size and device"),
+    ]
+
+
+def call_rows(rows, floor=None):
+    return [(row["name"], ns(row["without"]), f"**{ns(row['added'])}**", spread(row), ns(row["p99_added"]),
+             f"{ns(row['noise'])} ({spread(row, 'noise')})") for row in rows]
+
+
+CALL_HEADS = ("call", "without", "added, median", "10 % … 90 % of batches", "added, p99", "noise: without − without")
+
+
+def crowd_rows(rows, key):
+    return [(row[key], ns(row["all_without"]), f"**{ns(row['added'])}**",
+             f"{ns(row['added_low'])} … {ns(row['added_high'])}", f"{row['pairs_per_us']:.2f} M/s",
+             f"{row['scaling_with']:.2f} ×", f"{row['scaling_without']:.2f} ×") for row in rows]
+
+
+CROWD_HEADS = ("pair, per core: without", "added", "10 % … 90 %", "pairs/s with", "against one, with", "without")
+
+
+def describe(m, after=None):
+    load = f"load {m['load']:.1f}" + (f" before and {after:.1f} after" if after is not None else "")
+    return (f"{m['processor']}, {m['cores']} cores, Linux {m['kernel']}, {m['libc']}; commit {m['commit']}; {m['date']}; {load}. ")
+
+
+def plots(r, other):
+    what = {"pair": "hipMalloc + hipFree again and again", "replace": "one of the live is replaced"}
+    lives = [row["live"] for row in r["live"] if row["what"] == "pair"]
+    series = {words: [next((row["added"] for row in r["live"] if row["live"] == n and row["what"] == key), None) for n in lives]
+              for key, words in what.items()}
+    names = [f"10{str(len(str(n)) - 1).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if n else "0" for n in lives]
+    (HERE / "live.svg").write_text(plot.line_plot("Cost against live allocations", "live allocations", "ns added", names, series))
+    source = other or r["contention"] | {"machine": r["machine"]}
+    counts = [row["processes"] for row in source["processes"]]
+    series = {"with the library": [row["pairs_per_us"] for row in source["processes"]],
+              "without": [1e3 * row["processes"] / row["all_without"] / max(1, row["processes"] / row["cores"]) for row in source["processes"]]}
+    (HERE / "processes.svg").write_text(plot.line_plot(f"Throughput against processes, {source['machine']['cores']} cores",
+                                                       "processes of one pod", "million pairs/s", counts, series))
+
+
+def real_rows(real):
+    return [(version, row["name"], ns(row["without"]), f"**{ns(row['added'])}**",
+             f"**{100 * row['added'] / row['without']:.1f} %**", spread(row), spread(row, "noise"))
+            for version, rows in real.items() for row in rows]
+
+
+def summary(r):
+    pair, info = named(r["calls"], "hipMalloc+hipFree"), named(r["calls"], "hipMemGetInfo")
+    share = [100 * named(rows, "hipMalloc+hipFree")["added"] / named(rows, "hipMalloc+hipFree")["without"] for rows in r["real"].values()]
+    return (f"hipMalloc + hipFree take {ns(pair['added'])} more ({min(share):.0f} to {max(share):.0f} % of the pair on ROCm's own "
+            f"runtimes), hipMemGetInfo {ns(info['added'])}, any other call nothing; a program starts "
+            f"{r['start']['true']['added'] * 1000:.0f} µs later and is {r['memory']['none']['rss_kib']:.0f} KiB larger, "
+            f"{r['memory']['1']['rss_kib']:.0f} KiB if it uses HIP.")
+
+
+def write(r):
+    path = HERE / "results-16core.json"
+    other = json.loads(path.read_text()) if path.exists() else None
+    explained = (HERE / "explained.md").read_text() if (HERE / "explained.md").exists() else ""
+    plots(r, other)
+    sections = [
+        "# What the library costs\n\nWritten by `make -f Makefile.hip bench`; do not edit. " + describe(r["machine"], r.get("load_after"))
+        + f"The run took {r['seconds']:.0f} s.\n\n" + summary(r) + "\n",
+        """Each figure is the time **added**: the same process makes the same calls with the library and without it, in turns of
+some 15 µs (bench/flip.h says how). Shown is the median of the paired differences; p99 is that of single calls, with − without. The
+noise is what two turns *without* differ by.\n""",
+        "## Targets\n\n" + table(("", "measured", "target", "", "the floor"), targets(r)),
+        f"The floor on this machine: an atomic addition {ns(r['floor']['atomic_add'])}, a system call {ns(r['floor']['system_call'])}, "
+        f"a page fault {ns(r['floor']['page_fault'])}, a cache and TLB miss {ns(r['floor']['cache_miss'])}.\n",
+        explained,
+        "## Calls, on the stand-in device\n\n" + table(CALL_HEADS, call_rows(r["calls"]))
+        + "\nAn un-wrapped call through the PLT of a program of its own, which binds lazily: "
+        + f"{ns(r['plt']['without'])} without, {ns(r['plt']['added'])} added, noise {ns(r['plt']['noise'])}.\n",
+        "Near the limit (one more allocation fits):\n\n" + table(CALL_HEADS, call_rows(r["near"])),
+        "## On the real runtimes\n\nUnmodified ROCm over the emulated driver (softgpu/kfd), whose driver calls cost less than a "
+        "real one's; suballocated by ROCr, most calls make none.\n\n"
+        + table(("ROCm", "call", "without", "added", "share", "10 % … 90 %", "noise, 10 % … 90 %"), real_rows(r["real"])),
+        "## Slots in use\n\n" + table(("slots",) + CALL_HEADS, [(n,) + row for n, rows in r["slots"].items() for row in call_rows(rows)]),
+        "## Live allocations\n\n*pair*: the same block again and again. *replace*: a random one of the live is freed and another "
+        "allocated, as in a program that runs for long.\n\n"
+        + table(CALL_HEADS, [(f"{row['live']:,} {row['what']}",) + cells[1:] for row, cells in zip(r["live"], call_rows(r["live"]))])
+        + "\n![Cost against live allocations](live.svg)\n",
+        "## Threads and processes at once\n\nAll of them do the same pairs at the same time. *Against one*: throughput of all "
+        "against that of one of them alone, in turns in the same run.\n\n"
+        + table(("threads",) + CROWD_HEADS, crowd_rows(r["contention"]["threads"], "threads")) + "\n"
+        + table(("processes",) + CROWD_HEADS, crowd_rows(r["contention"]["processes"], "processes")),
+    ]
+    if other:
+        sections.append("On a machine with more cores: " + describe(other["machine"]) + "\n\n"
+                        + table(("threads",) + CROWD_HEADS, crowd_rows(other["threads"], "threads")) + "\n"
+                        + table(("processes",) + CROWD_HEADS, crowd_rows(other["processes"], "processes")))
+    start = [(name, ms(s["without"]), f"**{ms(s['added'])}**", f"{100 * s['added'] / s['without']:.1f} %", ms(s["nothing_added"]),
+              ms(s["noise"])) for name, s in r["start"].items()]
+    memory = [({"none": "no HIP", "nothing": "an audit library that does nothing, no HIP"}.get(n, f"HIP, {n} live"),
+               f"**{m['rss_kib']:.0f} KiB**", f"{m['pss_kib']:.0f} KiB", f"{m['private_dirty_kib']:.0f} KiB") for n, m in r["memory"].items()]
+    b = r["bytes"]
+    sections += [
+        "![Throughput against processes](processes.svg)\n",
+        "## Start-up\n\n" + table(("program", "without", "added", "share", "an audit library that does nothing adds", "noise"), start),
+        "## Memory\n\n" + table(("process", "resident, added", "proportional", "private and dirty"), memory)
+        + f"\nThe library: {b['stripped']:,} bytes ({b['file']:,} with debugging information); text {b['text']:,}, data {b['data']:,}, "
+        f"bss {b['bss']:,}.\n"]
+    (HERE / "RESULTS.md").write_text("\n".join(s for s in sections if s))

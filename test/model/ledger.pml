@@ -1,0 +1,292 @@
+/* The ledger's protocol as a Spin model. Every load, store and read-modify-write of shared memory is its own step; a
+ * process may be killed or stopped for ever between any two. Checked: the limit is never exceeded (assert live<=LIMIT);
+ * nobody is refused what fits (assert just[p]); somebody always gets on (no non-progress cycle).
+ *
+ * Steps of the model are testpoints of the code (src/multiprocess/testpoint.def):
+ *	claim: high raised .. ident set		claim_raised, claim_identified
+ *	reserve: asked+ .. upper .. asked-	reserve_announced, reserve_counted, reserve_withdrawn
+ *	commit: decided .. granted+ or asked-	reserve_granted, settle_raised, withdraw_lowered
+ *	queue: klock .. asked+ .. look		reserve_queued, reserve_queued_announced
+ *	reap: gone .. granted .. ident		reap_gone_raised, reap_row_raised, reap_space_cleared
+ *
+ * Not in it: weak memory (the code is sequentially consistent), how death is told (`dead` is what the kernel knows),
+ * several devices, limits written anew. In the code a claim reaps before it takes a slot and usually holds the lock;
+ * here it takes a slot without the lock and reaps only when none is free, which allows more.
+ *
+ * N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
+ * any wait may time out; FAIL the real call may fail. BUG_*: broken on purpose, must be found.
+ */
+#ifndef N
+#define N 2          /* runners; each is a sequence of process incarnations */
+#endif
+#ifndef S
+#define S N          /* slots */
+#endif
+#ifndef K
+#define K 1          /* requests per incarnation */
+#endif
+#ifndef LIMIT
+#define LIMIT 3
+#endif
+#ifndef CR
+#define CR 1         /* crashes */
+#endif
+#ifndef ST
+#define ST 0         /* SIGSTOPs for ever */
+#endif
+#ifndef BIG
+#define BIG 2        /* request sizes 1..BIG */
+#endif
+#define IDS (N+CR+1)
+
+byte asked[S], granted[S], gone[S];
+byte ident[S];                 /* 0 free, else incarnation; one atomic word */
+byte high; byte klock;                    /* the kernel's record lock: 0 or incarnation */
+bool dead[IDS];                /* what the kernel knows of an incarnation */
+byte inc[N];
+byte nextinc = N;
+bool killed[N], stopped[N];
+byte crashes, stops;
+/* ghosts */
+byte live;                     /* decided bytes of living processes */
+byte mylive[N];
+byte com;                      /* committed bytes not yet released or reaped */
+byte comslot[S];
+byte want[N];
+bool just[N];                  /* since the last reap pass of this request: com+want>LIMIT was true */
+
+#define J(q) if :: want[q] && com+want[q]>LIMIT -> just[q]=1 :: else fi
+#if N==2
+#define NOTE J(0); J(1)
+#else
+#define NOTE J(0); J(1); J(2)
+#endif
+
+inline die(q) { dead[inc[q]]=1; if :: klock==inc[q] -> klock=0 :: else fi; live=live-mylive[q]; mylive[q]=0; want[q]=0; just[q]=0 }
+
+inline drop_row(r) {           /* idempotent; caller holds klock; owner of r is dead or none */
+  x = asked[r];
+#ifdef BUG_ZERO
+  atomic { asked[r]=0; com=com-comslot[r]; comslot[r]=0 };
+  granted[r]=0; gone[r]=0;
+#else
+  atomic { gone[r]=x; com=com-comslot[r]; comslot[r]=0 };
+  granted[r]=x; 
+#endif
+  x=0
+}
+inline reap(r) { drop_row(r); ident[r]=0 }
+
+#ifdef HI
+#define TOP high
+#else
+#define TOP S
+#endif
+inline upper() {
+  i=0; y=0; e=TOP;
+  do
+#ifdef BUG_ORDER
+  :: i<e -> x=asked[i]; atomic { y=y+x-gone[i]; x=0; i++ }
+#else
+  :: i<e -> x=gone[i]; atomic { y=y+asked[i]-x; x=0; i++ }
+#endif
+  :: else -> break
+  od; i=0; e=0
+}
+inline lower() {
+  i=0; y=0; e=TOP;
+#ifdef BUG_ONEPASS
+  do :: i<e -> y=y+granted[i]; atomic { y=y-gone[i]; i++ } :: else -> break od; i=0; e=0
+#else
+  do :: i<e -> atomic { y=y+granted[i]; i++ } :: else -> break od; i=0; e=TOP;
+  do :: i<e -> atomic { y=y-gone[i]; i++ } :: else -> break od; i=0; e=0
+#endif
+}
+inline commit() {
+  atomic { live=live+n; mylive[p]=mylive[p]+n; assert(live<=LIMIT); y=0 };
+#ifdef FAIL
+  if
+  :: atomic { granted[s]=granted[s]+n; com=com+n; comslot[s]=comslot[s]+n; NOTE }; h=h+n
+  :: atomic { asked[s]=asked[s]-n; live=live-n; mylive[p]=mylive[p]-n }
+  fi
+#else
+  atomic { granted[s]=granted[s]+n; com=com+n; comslot[s]=comslot[s]+n; NOTE }
+  h=h+n
+#endif
+}
+#ifdef TMO
+#define TIMEOUT_LOCK :: goto unlocked
+#define TIMEOUT_WAIT :: atomic { asked[s]=asked[s]-n; y=0 }; klock=0; goto refused
+#else
+#define TIMEOUT_LOCK
+#define TIMEOUT_WAIT
+#endif
+
+proctype P(byte p) {
+  byte s, k, n, h, i, x, e, q; short y, w;
+again:
+  {
+    /* ---- claim: one compare-and-swap on a free slot; only reaping needs the lock */
+#ifdef TH                      /* two threads in slot 0, another process in slot 1; no deaths */
+    s=p/2;
+#else
+    skip;
+claim:
+    s=0;
+    do
+    :: s<S ->
+       if
+       :: ident[s]==0 ->
+#ifdef HI
+          atomic { if :: high<s+1 -> high=s+1 :: else fi };
+#endif
+          if :: atomic { ident[s]==0 -> ident[s]=inc[p] }; break :: ident[s]!=0 -> s++ fi
+       :: ident[s]!=0 -> s++
+       fi
+    :: s==S -> break
+    od;
+    if
+    :: s==S ->
+       if
+       :: atomic { klock==0 -> klock=inc[p] }
+#ifdef TMO
+       :: goto out
+#endif
+       fi;
+       i=0;
+       do
+       :: i<S && ident[i]!=0 && dead[ident[i]] -> reap(i); i++
+       :: i<S && (ident[i]==0 || !dead[ident[i]]) -> i++
+       :: i==S -> break
+       od; i=0;
+       klock=0; goto claim
+    :: s<S
+    fi;
+#endif
+    do
+    :: k<K ->
+       /* ---- reserve(n) */
+       atomic { k++; just[p]=0 };
+       if :: n=1 :: n=BIG fi;
+       atomic { want[p]=n; NOTE };
+       asked[s]=asked[s]+n;
+       upper();
+       if
+       :: y<=LIMIT -> commit(); goto done
+       :: else -> y=0
+       fi;
+#ifdef BUG_KEEP
+#else
+       asked[s]=asked[s]-n;
+#endif
+       /* refuse without the lock, if nobody who holds bytes is dead */
+       do
+       :: i<S && ident[i]!=0 && dead[ident[i]] -> break
+       :: i<S && (ident[i]==0 || !dead[ident[i]]) -> i++
+       :: i==S -> break
+       od;
+       if
+       :: i==S -> atomic { i=0; just[p]=0; NOTE };
+          lower();
+          if
+          :: y+n>LIMIT -> y=0; assert(just[p]);
+#ifdef BUG_KEEP
+             asked[s]=asked[s]-n;
+#endif
+             goto refused
+          :: else -> y=0
+          fi
+       :: else -> i=0
+       fi;
+       if
+       :: atomic { klock==0 -> klock=inc[p] }
+       TIMEOUT_LOCK
+       fi;
+#ifdef BUG_KEEP
+#else
+       asked[s]=asked[s]+n;
+#endif
+look:  upper();
+       if
+       :: y<=LIMIT -> commit(); klock=0; goto done
+       :: else -> y=0
+       fi;
+       do
+       :: i<S && ident[i]!=0 && dead[ident[i]] -> reap(i); i++
+       :: i<S && (ident[i]==0 || !dead[ident[i]]) -> i++
+       :: i==S -> break
+       od;
+       atomic { i=0; just[p]=0; NOTE };
+       lower();
+       if
+       :: y+n>LIMIT -> y=0; asked[s]=asked[s]-n; assert(just[p]); klock=0; goto refused
+       :: y+n<=LIMIT -> y=0; goto look
+       TIMEOUT_WAIT
+       fi;
+#ifdef TMO
+unlocked:
+       asked[s]=asked[s]+n;
+       /* without the lock nobody can be reaped: rows of the dead are left out, if they were theirs when read */
+       i=0; y=0; e=TOP;
+       do
+       :: i<e -> q=ident[i]; x=gone[i]; w=asked[i]-x; x=0;
+          if
+          :: q!=0 && dead[q] && ident[i]==q -> skip
+          :: q==0 || !dead[q] || ident[i]!=q -> y=y+w
+          fi; atomic { q=0; w=0; i++ }
+       :: else -> break
+       od; i=0; e=0;
+       if :: y<=LIMIT -> commit(); goto done :: else -> y=0; asked[s]=asked[s]-n; goto refused fi;
+#endif
+refused: skip;
+done:  skip; atomic { want[p]=0; just[p]=0; n=0 };
+       /* ---- release at any time */
+       if
+       :: h>0 -> atomic { gone[s]=gone[s]+h; live=live-h; mylive[p]=mylive[p]-h; com=com-h; comslot[s]=comslot[s]-h; h=0 }
+       :: skip
+       fi
+    :: k==K -> break
+    od;
+#ifdef TH
+    s=0;k=0;h=0
+#else
+out: skip; atomic { die(p); s=0;k=0;h=0;i=0 }
+#endif
+         /* exit is death: the slot is left to the reaper */
+  } unless {
+    if
+    :: atomic { killed[p] -> killed[p]=0; nextinc++; inc[p]=nextinc; s=0;k=0;n=0;h=0;i=0;x=0;y=0;e=0;q=0;w=0 }; goto again
+#if ST>0
+    :: stopped[p] -> 
+endstop: false
+#endif
+    fi
+  }
+}
+#define KILL(q) :: atomic { crashes<CR && !dead[inc[q]] && !killed[q] && !stopped[q] -> crashes++; die(q); killed[q]=1 }
+#define STOP(q) :: atomic { stops<ST && !dead[inc[q]] && !killed[q] -> stops++; stopped[q]=1 }
+proctype Kernel() {
+endk: do
+  KILL(0)
+  KILL(1)
+#if N==3
+  KILL(2)
+#endif
+#if ST>0
+  STOP(0)
+  STOP(1)
+#if N==3
+  STOP(2)
+#endif
+#endif
+  od
+}
+init { atomic {
+#ifdef TH
+ ident[0]=1; ident[1]=3;
+#endif
+ inc[0]=1; inc[1]=2; 
+#if N==3
+ inc[2]=3; run P(2);
+#endif
+ run P(0); run P(1); run Kernel() } }

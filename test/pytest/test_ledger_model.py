@@ -1,0 +1,57 @@
+"""The protocol's model: complete searches must find nothing, and each model broken on purpose must be found out."""
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "test/model/ledger.pml"
+
+SOUND = {
+    "one_crash_high_water_mark_slot_reuse": ["-DHI", "-DCR=1"],
+    "one_crash_and_calls_that_fail": ["-DFAIL", "-DCR=1"],
+    "two_threads_and_a_process_share_rows": ["-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
+    "a_stop_for_ever_and_every_wait_may_time_out": ["-DTMO", "-DST=1", "-DCR=0"],
+    "a_crash_while_every_wait_may_time_out": ["-DTMO", "-DCR=1"],
+}
+BROKEN = {
+    "rows_of_the_dead_are_zeroed": ["-DBUG_ZERO"],
+    "committed_bytes_are_summed_in_one_pass": ["-DBUG_ONEPASS", "-DN=3", "-DCR=0"],
+}
+
+
+def search(tmp_path, definitions, *, is_progress=False, minutes=3):
+    """Spin's verdict: (errors, is_complete, states)."""
+    def run(*command):
+        return subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, timeout=60 * minutes)
+
+    generated = run("spin", "-a", *definitions, str(MODEL))
+    assert (tmp_path / "pan.c").exists(), generated.stdout + generated.stderr
+    kind = ["-DNP", "-DNFAIR=4"] if is_progress else ["-DSAFETY"]
+    built = run("gcc", "-O1", "-w", "-DCOLLAPSE", "-DMEMLIM=6000", *kind, "-o", "pan", "pan.c")
+    assert built.returncode == 0, built.stderr
+    out = run("./pan", "-m200000", "-w24", *(["-l", "-f"] if is_progress else [])).stdout
+    line = next(line for line in out.splitlines() if "errors:" in line)
+    states = next(line for line in out.splitlines() if "states, stored" in line).split()[0]
+    is_complete = "Search not completed" not in out and "max search depth too small" not in out
+    return int(line.split("errors:")[1]), is_complete, float(states)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_limit_is_kept_and_nobody_is_refused_what_fits(name, tmp_path):
+    errors, is_complete, states = search(tmp_path, SOUND[name])
+    assert (errors, is_complete) == (0, True) and states > 10000
+
+
+def test_somebody_always_gets_on(tmp_path):
+    errors, is_complete, _ = search(tmp_path, ["-DCR=1"], is_progress=True)
+    assert (errors, is_complete) == (0, True)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_model_broken_on_purpose_is_found_out(name, tmp_path):
+    assert search(tmp_path, BROKEN[name])[0] > 0
+
+
+def test_two_that_keep_their_announcements_while_waiting_are_found_to_wait_for_each_other(tmp_path):
+    assert search(tmp_path, ["-DBUG_KEEP", "-DCR=0"], is_progress=True)[0] > 0
