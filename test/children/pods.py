@@ -33,7 +33,9 @@ LAUNCHERS = ("make util-linux login passwd sudo tmux procps gdb strace valgrind 
 def compile_child(source, output, *flags, libraries=True):
     old = BUILD / "roots" / "bullseye" / "lib" / "x86_64-linux-gnu"
     libs = ["-nodefaultlibs", old / "libc.so.6", old / "libdl.so.2", f"-Wl,-rpath-link,{old}"] if libraries else []
-    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", output, HERE / source, *flags, *libs], check=True)
+    new = output.with_suffix(".new")
+    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", new, HERE / source, *flags, *libs], check=True)
+    new.rename(output)  # a pod may be using the old one
 
 
 def make_programs():
