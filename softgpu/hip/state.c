@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,13 +66,11 @@ static struct process process_read(pid_t pid)
 }
 
 /* A process whose main thread ended looks like a zombie, with threads. */
-bool state_is_alive(const struct state_slot *slot)
+static bool process_is_alive(const struct state_slot *slot)
 {
 	pid_t pid = atomic_load(&slot->pid);
 	struct process now;
 
-	if (atomic_load(&slot->life) != STATE_ALIVE)
-		return false;
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
 	now = process_read(pid);
@@ -80,6 +79,11 @@ bool state_is_alive(const struct state_slot *slot)
 	if ((now.state == 'Z' || now.state == 'X') && now.threads <= 1)
 		return false;
 	return !now.stack || now.stack == atomic_load(&slot->stack);
+}
+
+bool state_is_alive(const struct state_slot *slot)
+{
+	return atomic_load(&slot->life) == STATE_ALIVE && process_is_alive(slot);
 }
 
 static uint32_t state_used(const struct state *s)
@@ -134,6 +138,26 @@ static void state_end_slot(struct state *s, uint32_t slot)
 		atomic_store(&r->gone, asked);
 	}
 	atomic_store(&s->slots[slot].life, STATE_ENDED);
+	atomic_fetch_add(&s->ended, 1);
+}
+
+/* Held around the kernel's lock and over a fork: a child that inherits the locked descriptor would keep the
+ * lock for ever. */
+static pthread_mutex_t lock_of_process = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock_of_process);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock_of_process);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* The kernel drops this lock with its holder, so a killed one hinders nobody. */
@@ -142,6 +166,7 @@ static int state_lock(void)
 	struct flock whole = {.l_type = F_WRLCK};
 	int fd;
 
+	pthread_mutex_lock(&lock_of_process);
 	if (!*state_path)
 		return -1;
 	fd = open(state_path, O_RDWR | O_CLOEXEC);
@@ -155,6 +180,7 @@ static void state_unlock(int fd)
 {
 	if (fd >= 0)
 		close(fd);
+	pthread_mutex_unlock(&lock_of_process);
 }
 
 /* The driver takes back what the dead held. Caller holds the lock. */
@@ -183,6 +209,46 @@ static bool state_reap(void)
 	return found;
 }
 
+static bool has_company(int row)
+{
+	uint32_t used = state_used(state);
+
+	for (uint32_t i = 0; i < used; i++)
+		if (i != state_mine && atomic_load(&state->rows[row][i].granted) !=
+					   atomic_load(&state->rows[row][i].gone))
+			return true;
+	return false;
+}
+
+/* The sum, when all whom it counts were alive. Caller holds the lock. */
+static uint64_t state_sum_living_locked(int row)
+{
+	uint64_t held;
+
+	do
+		held = state_sum_held(state, row);
+	while (state_reap_locked());
+	return held;
+}
+
+/* The dead, whom nobody may have reaped yet, held nothing. */
+static void state_note_peak(int row)
+{
+	uint32_t ended = atomic_load(&state->ended);
+	uint64_t held = state_sum_held(state, row);
+	int fd;
+
+	if (held <= atomic_load(&state->peak[row]))
+		return;
+	if (has_company(row)) {
+		fd = state_lock();
+		if (state_reap_locked() || atomic_load(&state->ended) != ended)
+			held = state_sum_living_locked(row);
+		state_unlock(fd);
+	}
+	state_raise(&state->peak[row], held);
+}
+
 static bool state_try(int row, uint64_t bytes, uint64_t room)
 {
 	struct state_row *mine = &state->rows[row][state_mine];
@@ -194,7 +260,7 @@ static bool state_try(int row, uint64_t bytes, uint64_t room)
 	}
 	atomic_fetch_add(&mine->granted, bytes);
 	state_raise(&mine->peak, state_held_here(row));
-	state_raise(&state->peak[row], state_sum_held(state, row));
+	state_note_peak(row);
 	return true;
 }
 
@@ -208,8 +274,8 @@ bool state_take(int row, uint64_t bytes)
 			return true;
 		if (state_sum_held(state, row) + bytes > room && !state_reap())
 			return false;
-		if (tries > 1000)
-			return false; /* somebody stopped between announcing and taking */
+		if (tries > 1000 && !state_reap())
+			return false; /* somebody stopped, and did not die, between announcing and taking */
 		sched_yield();
 	}
 	return false;
@@ -260,7 +326,7 @@ static void state_init_locked(struct state *s, const struct settings *settings)
 }
 
 /* A slot never used before keeps the record of those that ended; when there are many, the oldest is used
- * again. */
+ * again, unless threads of its process may still be on their way out. */
 static int state_claim_locked(struct state *s)
 {
 	enum { KEPT = 64 };
@@ -268,13 +334,14 @@ static int state_claim_locked(struct state *s)
 	struct process here = process_read(getpid());
 
 	for (uint32_t i = 0; used >= KEPT && i < used; i++) {
-		if (s->slots[i].life == STATE_ENDED) {
+		if (s->slots[i].life == STATE_ENDED && !process_is_alive(&s->slots[i])) {
 			slot = i;
 			break;
 		}
 	}
 	if (slot == STATE_SLOTS)
 		return -EUSERS;
+	state_end_slot(s, slot);
 	for (int row = 0; row < STATE_ROWS; row++)
 		s->rows[row][slot].peak = 0;
 	s->slots[slot].pid = getpid();

@@ -25,7 +25,7 @@ enum {
 	STATE_MANAGED,                    /* managed memory: likewise */
 	STATE_ROWS,
 	STATE_SLOTS = 1024,
-	STATE_VERSION = 1,
+	STATE_VERSION = 2,
 };
 
 struct state_row {
@@ -51,6 +51,7 @@ struct state {
 	uint32_t bytes;
 	_Atomic uint32_t devices;
 	_Atomic uint32_t slots_used; /* a high-water mark */
+	_Atomic uint32_t ended;      /* grows with every slot that ends */
 	_Atomic uint64_t capacity[SOFTGPU_DEVICES_MAX];
 	_Atomic uint64_t others[SOFTGPU_DEVICES_MAX];
 	_Atomic uint64_t peak[STATE_ROWS]; /* of all processes together */

@@ -32,13 +32,16 @@ struct guard {
 	unsigned count;
 };
 
+/* Behind the environment, and behind one more NULL for each variable that ld.so took out of it (AT_SECURE). */
 static uint64_t auxv_value(const char *const *environment, uint64_t type)
 {
 	const Elf64_auxv_t *entry;
 
 	while (*environment)
 		environment++;
-	for (entry = (const Elf64_auxv_t *)(environment + 1); entry->a_type != AT_NULL; entry++) {
+	while (!*environment)
+		environment++;
+	for (entry = (const Elf64_auxv_t *)environment; entry->a_type != AT_NULL; entry++) {
 		if (entry->a_type == type)
 			return entry->a_un.a_val;
 	}
@@ -222,13 +225,20 @@ static void start_again(const struct guard *g, const struct exec_plan *plan)
 	SYS_CALL(SYS_execve, EXE, arguments, entries);
 }
 
+static bool has_more_rights(const char *const *environment)
+{
+	return auxv_value(environment, AT_SECURE) ||
+	       SYS_CALL(SYS_getuid, 0, 0, 0) != SYS_CALL(SYS_geteuid, 0, 0, 0) ||
+	       SYS_CALL(SYS_getgid, 0, 0, 0) != SYS_CALL(SYS_getegid, 0, 0, 0);
+}
+
 /* With more rights than its user a program gets no library by path, and the next start would be no different. */
 static void start_with_library(const char *const *environment)
 {
 	struct guard g = { .environment = environment };
 	struct exec_plan plan;
 
-	if (auxv_value(environment, AT_SECURE) || !exe_load(&g))
+	if (has_more_rights(environment) || !exe_load(&g))
 		return;
 	env_read(ENV_POD_PATH, &g.pod);
 	if (find_library(&g) && !was_tried(&g) && !exempt_list_has(env_find(&g.pod, EXEMPT_NAME), g.exe)) {

@@ -24,12 +24,13 @@ struct ceiling {
 /* Written by keep_init only, but for the two marks at its end. */
 static struct {
 	const char *assignments[EXEC_KEEP_MAX];
-	int device[EXEC_KEEP_MAX]; /* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
+	int8_t device[EXEC_KEEP_MAX]; /* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
 	unsigned count;
 	struct ceiling all, of[ENV_DEVICES];
 	const char *pinned[ENV_VARIABLE_COUNT]; /* our values */
 	struct text texts;			/* the initial block is the program's to overwrite: copies */
-	char small[4096];
+	char small[1024]; /* a page less to touch at every start; what does not fit gets a mapping */
+	bool is_made;
 	uint32_t is_overridden, is_logged;
 } keep;
 
@@ -50,7 +51,7 @@ static const char *add(int device, const char *prefix, const char *name, const c
 	bytes_copy(kept_value, value, value_length);
 	kept_value[value_length] = 0;
 	keep.texts.length += value_length + 1;
-	keep.device[keep.count] = device;
+	keep.device[keep.count] = (int8_t)device;
 	keep.assignments[keep.count++] = start;
 	return kept_value;
 }
@@ -231,19 +232,38 @@ static const char *limit_value(const char *entry)
 	return ceiling->text;
 }
 
-static const char *child_value(const char *entry)
+/* The pinned variable that entry sets to another value than ours, or ENV_VARIABLE_COUNT. */
+static unsigned pinned_otherwise(const char *entry)
 {
-	if (*entry != 'H' && *entry != 'A')
-		return NULL;
-	if (text_starts(entry, LIMIT))
-		return limit_value(entry);
 	for (unsigned i = 0; i < ENV_VARIABLE_COUNT; i++) {
 		const char *value = keep.pinned[i] ? env_value(entry, env_variables[i].name) : NULL;
 
 		if (value)
-			return text_equal(value, keep.pinned[i]) ? NULL : keep.pinned[i];
+			return text_equal(value, keep.pinned[i]) ? ENV_VARIABLE_COUNT : i;
 	}
-	return NULL;
+	return ENV_VARIABLE_COUNT;
+}
+
+static const char *child_value(const char *entry)
+{
+	unsigned variable;
+
+	if (*entry != 'H' && *entry != 'A')
+		return NULL;
+	if (text_starts(entry, LIMIT))
+		return limit_value(entry);
+	variable = pinned_otherwise(entry);
+	return variable < ENV_VARIABLE_COUNT ? keep.pinned[variable] : NULL;
+}
+
+/* Limits need no such care: a shell that was given more may hand on less. */
+static const char *own_assignment(const char *entry)
+{
+	unsigned variable = pinned_otherwise(entry);
+
+	if (variable == ENV_VARIABLE_COUNT)
+		return NULL;
+	return keep.pinned[variable] - text_length(env_variables[variable].name) - 1;
 }
 
 /* A device's own limit stays away where the child's limit for all is smaller: it would come before that one. */
@@ -269,6 +289,7 @@ static void note_overridden(void)
 
 static const struct exec_judge judge = {
 	.value = child_value,
+	.own = own_assignment,
 	.is_needless = is_needless,
 	.note_overridden = note_overridden,
 	.is_exempt = exempt_is_program,
@@ -278,8 +299,9 @@ void keep_init(void)
 {
 	struct env_block block = { .pointers = program_initial_environment() };
 
-	if (!block.pointers || keep.count)
+	if (!block.pointers || keep.is_made)
 		return;
+	keep.is_made = true;
 	collect(&block);
 	exec_keep_init(keep.assignments, keep.count);
 	exec_keep_judge(&judge);

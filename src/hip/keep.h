@@ -7,7 +7,8 @@
 #ifndef AMVGPU_KEEP_H
 #define AMVGPU_KEEP_H
 
-/* For la_objopen of the program's libc, after program_libc_objopen and before exec_objopen. Under the loader lock. */
+/* For la_objopen, after program_libc_objopen and before exec_objopen; the first call does it all: libpthread may come before
+ * libc. Under the loader lock. */
 void keep_init(void);
 
 /* The process has got a slot: what happened before is noted in it. */

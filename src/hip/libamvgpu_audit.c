@@ -146,14 +146,12 @@ static unsigned open_hsa(struct elf_object *object)
 /* The program's own libraries: libc, the libpthread of old that has an exec family of its own, and our guard. */
 static void open_base(struct elf_object *object)
 {
-	bool is_libc = elf_object_find(object, "__libc_start_main", NULL);
 	struct patch_result result;
 
+	keep_init();
 	guard_objopen(object);
-	if (is_libc) {
+	if (elf_object_find(object, "__libc_start_main", NULL))
 		elf_patch(object, libc_patches, sizeof libc_patches / sizeof *libc_patches);
-		keep_init();
-	}
 	result = exec_objopen(object);
 	if (result.bound != result.wanted)
 		LOG(LOG_WARN, "%s: only %u of %u functions that start programs could be bound", object->map->l_name,

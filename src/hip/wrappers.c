@@ -64,20 +64,63 @@ static bool hip_is_fragile(const struct hip_copy *copy, const struct hip_pooled 
 	return pooled->is_pooled && copy->release >= 70;
 }
 
+/* Calls the original one level deeper, so that what the runtime calls itself is not taken for the program's. */
+#define CALL(name, params, args)                                                                                       \
+	__extension__({                                                                                                \
+		gate_enter();                                                                                          \
+		hipError_t result_ = REAL(name, params) args;                                                          \
+		gate_leave();                                                                                          \
+		result_;                                                                                               \
+	})
+
+/* The pool that serves the call; NULL: not known. */
+static hipMemPool_t hip_pool_of(struct hip_copy *copy, const struct hip_pooled *pooled)
+{
+	hipMemPool_t pool = NULL;
+	int ordinal;
+
+	if (pooled->pool)
+		return pooled->pool;
+	ordinal = hip_stream_device(copy, pooled->stream);
+	if (ordinal < 0 || CALL(hipDeviceGetMemPool, (hipMemPool_t *, int), (&pool, ordinal)) != hipSuccess)
+		return NULL;
+	return pool;
+}
+
 static void hip_trim(struct hip_copy *copy, const struct hip_pooled *pooled)
 {
-	hipMemPool_t pool = pooled->pool, current = NULL;
-	int ordinal = pool ? -1 : hip_stream_device(copy, pooled->stream);
+	hipMemPool_t pool = copy->hipMemPoolTrimTo ? hip_pool_of(copy, pooled) : NULL;
 
-	if (!copy->hipMemPoolTrimTo)
-		return;
 	gate_enter();
-	if (!pool && ordinal >= 0 &&
-	    REAL(hipDeviceGetMemPool, (hipMemPool_t *, int))(&current, ordinal) == hipSuccess)
-		pool = current;
 	if (pool)
 		copy->hipMemPoolTrimTo(pool, 0);
 	gate_leave();
+}
+
+static bool is_over_limit(const struct charge *charge)
+{
+	uint64_t limit = ledger_limit(gate_ledger(), charge->device);
+
+	return limit && ledger_used(gate_ledger(), charge->device, LEDGER_PHYSICAL) > limit;
+}
+
+/* False: the limit is overdrawn as it is and the pool would have to take more. So an overdraft that a pool does not give back
+ * (7.2.4 keeps its chunks where the total is 256 MiB or less) does not grow. */
+static bool hip_pool_can_serve(struct hip_copy *copy, const struct hip_pooled *pooled, const struct charge *charge)
+{
+	enum { RESERVED_NOW = 5, USED_NOW = 7 }; /* hipMemPoolAttr */
+	uint64_t reserved = 0, used = 0;
+	hipMemPool_t pool;
+
+	if (!hip_is_fragile(copy, pooled) || !charge->bytes || !is_over_limit(charge))
+		return true;
+	pool = copy->hipMemPoolGetAttribute ? hip_pool_of(copy, pooled) : NULL;
+	gate_enter();
+	if (pool && (copy->hipMemPoolGetAttribute(pool, RESERVED_NOW, &reserved) != hipSuccess ||
+		     copy->hipMemPoolGetAttribute(pool, USED_NOW, &used) != hipSuccess))
+		reserved = used = 0;
+	gate_leave();
+	return reserved >= used && reserved - used >= charge->bytes;
 }
 
 /* Roll-backs in progress. Another thread's block may come from the very chunk that is to go. */
@@ -86,24 +129,26 @@ static uint32_t rolling_back;
 /* Whether a fragile call has to be rolled back: it has overdrawn itself, or shares with one that has. */
 static bool is_overdrawn(const struct charge *charge)
 {
-	uint64_t limit;
-
 	if (!charge->bytes || gate_thread.has_overdrawn)
 		return charge->bytes;
-	if (!__atomic_load_n(&rolling_back, __ATOMIC_ACQUIRE))
-		return false;
-	limit = ledger_limit(gate_ledger(), charge->device);
-	return limit && ledger_used(gate_ledger(), charge->device, LEDGER_PHYSICAL) > limit;
+	return __atomic_load_n(&rolling_back, __ATOMIC_ACQUIRE) && is_over_limit(charge);
 }
 
-/* Gives the block back and has the pool give up what it does not need. */
-static void hip_roll_back(struct hip_copy *copy, const struct hip_pooled *pooled, void *key)
+/* Gives the block back and has the pool give up what it does not need. An idle stream reaches the free in a moment; a busy one
+ * is not waited for, since another may be capturing: there the chunk goes at the stream's next synchronization. */
+static void hip_roll_back(struct hip_copy *copy, const struct hip_pooled *pooled, const struct charge *charge, void *key)
 {
+	enum { TRIES = 10, WAIT_NS = 500000 };
+
 	__atomic_add_fetch(&rolling_back, 1, __ATOMIC_RELEASE);
 	gate_enter();
 	REAL(hipFreeAsync, (void *, hipStream_t))(key, pooled->stream);
 	gate_leave();
 	hip_trim(copy, pooled);
+	for (unsigned i = 0; i < TRIES && is_over_limit(charge); i++) {
+		sys_sleep_ns(WAIT_NS);
+		hip_trim(copy, pooled);
+	}
 	__atomic_sub_fetch(&rolling_back, 1, __ATOMIC_RELEASE);
 }
 
@@ -117,7 +162,7 @@ static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum 
 		return gate_refuse(copy);
 	}
 	if (hip_is_fragile(copy, pooled) && is_overdrawn(charge)) {
-		hip_roll_back(copy, pooled, key);
+		hip_roll_back(copy, pooled, charge, key);
 		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_PHYSICAL, charge->bytes);
 		gate_withdraw(charge);
 		return gate_refuse(copy);
@@ -160,6 +205,11 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 			return REAL(name, params) args;                                                                \
 		if (!gate_reserve(&charge, HIP_##name, (on), (wanted)))                                                \
 			return gate_refuse(copy);                                                                      \
+		if (!hip_pool_can_serve(copy, &pooled, &charge)) {                                                     \
+			gate_note_refusal(#name, charge.device, LEDGER_PHYSICAL, charge.bytes);                        \
+			gate_withdraw(&charge);                                                                        \
+			return gate_refuse(copy);                                                                      \
+		}                                                                                                      \
 		hip_begin(copy, &pooled);                                                                  \
 		result = REAL(name, params) args;                                                                      \
 		hip_end(copy, &pooled, HIP_##name, result, &charge);                                                   \
@@ -198,15 +248,6 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 #undef FREE
 #undef HAND
 #undef PASS
-
-/* Calls the original one level deeper, so that what the runtime calls itself is not taken for the program's. */
-#define CALL(name, params, args)                                                                                       \
-	__extension__({                                                                                                \
-		gate_enter();                                                                                          \
-		hipError_t result_ = REAL(name, params) args;                                                          \
-		gate_leave();                                                                                          \
-		result_;                                                                                               \
-	})
 
 /* hipMalloc under HIP_OVERSUBSCRIBE; takes the place of the original. */
 static hipError_t hip_malloc_managed(void **ptr, size_t size, struct hip_copy *copy)
@@ -307,21 +348,29 @@ static hipError_t hipMemUnmap_wrapper(void *ptr, size_t size, struct hip_copy *c
 	return result;
 }
 
-/* ---- hipDeviceReset: the current device's linear memory is gone; managed memory and arrays stay ---- */
+/* ---- hipDeviceReset: the current device's linear memory is gone, on 7.x handles too; managed memory and arrays stay ---- */
+
+static void drop_all(enum tracker_class class, unsigned device)
+{
+	uint64_t count;
+	uint64_t bytes = tracker_drop(gate_tracker(), class, device, &count);
+
+	ledger_release(gate_ledger(), device, LEDGER_REQUESTED, bytes);
+	ledger_note_allocations(gate_ledger(), -(int64_t)count);
+}
 
 static hipError_t hipDeviceReset_wrapper(struct hip_copy *copy)
 {
 	int ordinal = hip_current_device(copy);
 	hipError_t result = CALL(hipDeviceReset, (void), ());
-	struct tracked dropped = { .class = TRACK_POINTER };
-	uint64_t count;
+	unsigned device;
 
 	if (result != hipSuccess || ordinal < 0 || gate_is_inside() || copy->release < 57)
 		return result; /* 5.2.3 frees nothing (measured) */
-	dropped.device = (uint8_t)settings_device_index((unsigned)ordinal);
-	dropped.size = tracker_drop(gate_tracker(), TRACK_POINTER, dropped.device, &count);
-	ledger_release(gate_ledger(), dropped.device, LEDGER_REQUESTED, dropped.size);
-	ledger_note_allocations(gate_ledger(), -(int64_t)count);
+	device = settings_device_index((unsigned)ordinal);
+	drop_all(TRACK_POINTER, device);
+	if (copy->release >= 70)
+		drop_all(TRACK_HANDLE, device);
 	return result;
 }
 
@@ -593,7 +642,8 @@ static void remember_code(struct hip_copy *copy, const struct elf_object *object
 bool hip_is_caller(const void *address)
 {
 	for (unsigned k = 0; k < HIP_COPIES; k++) {
-		if ((uintptr_t)address >= hip_copies[k].code_start && (uintptr_t)address < hip_copies[k].code_end)
+		if (hip_copies[k].map && (uintptr_t)address >= hip_copies[k].code_start &&
+		    (uintptr_t)address < hip_copies[k].code_end)
 			return true;
 	}
 	return false;
@@ -609,10 +659,10 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 	if (k == HIP_COPIES)
 		return NULL;
 	copy = &hip_copies[k];
-	copy->map = object->map;
+	elf_patch_undo(&copy->patched);
+	*copy = (struct hip_copy){ .map = object->map };
 	copy->release = release_of(object);
 	remember_code(copy, object);
-	copy->managed_is_missing = false;
 #define HELPER(name, params) copy->name = (hipError_t(*) params)elf_object_address(object, #name);
 	HIP_HELPERS(HELPER)
 #undef HELPER
@@ -627,10 +677,8 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 void hip_copy_close(struct link_map *map)
 {
 	for (unsigned k = 0; k < HIP_COPIES; k++) {
-		if (hip_copies[k].map != map)
-			continue;
-		elf_patch_undo(&hip_copies[k].patched);
-		hip_copies[k] = (struct hip_copy){ 0 };
+		if (hip_copies[k].map == map)
+			hip_copies[k].map = NULL;
 	}
 }
 

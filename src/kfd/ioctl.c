@@ -280,11 +280,39 @@ static bool is_counted(uint32_t command)
 	}
 }
 
+/* ROCr unmaps a buffer's address before the driver frees it and once more afterwards (6.4.3, 7.2.4: measured). A page that we
+ * mapped in between would lie there and go with it: a free maps nothing, and what it needs is made by other commands. */
+static bool is_ready(uint32_t command)
+{
+	switch (IOC_WITHOUT_SIZE(command)) {
+	case IOC_WITHOUT_SIZE(KFD_FREE_MEMORY):
+	case IOC_WITHOUT_SIZE(KFD_DESTROY_QUEUE):
+	case IOC_WITHOUT_SIZE(DRM_GEM_CLOSE):
+		return physical_is_open();
+	default:
+		return gate_init() && physical_open();
+	}
+}
+
+/* The numbers that are counted, modulo 64, of one letter: what leaves most commands untouched at the cost of a shift. */
+#define NUMBERS_OF(letter) (0 COMMANDS(NUMBER_##letter))
+#define NUMBER_BIT(name, letter) | (((name) >> 8 & 0xff) == (letter) ? UINT64_C(1) << ((name) & 63) : 0)
+#define NUMBER_K(name, action) NUMBER_BIT(name, 'K')
+#define NUMBER_d(name, action) NUMBER_BIT(name, 'd')
+
+static inline bool may_be_counted(uint32_t command)
+{
+	uint32_t letter = command >> 8 & 0xff;
+	uint64_t numbers = letter == 'K' ? NUMBERS_OF(K) : NUMBERS_OF(d);
+
+	return (letter == 'K' || letter == 'd') && numbers >> (command & 63) & 1;
+}
+
 __attribute__((noinline)) static int ioctl_slow(const struct call *call, void *args)
 {
 	int result;
 
-	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !gate_init())
+	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !is_ready(call->command))
 		return go_on(call, args);
 	gate_thread.in_ioctl = 1;
 	result = counted(call, args);
@@ -296,9 +324,8 @@ static inline int ioctl_wrapper(const struct ioctl_copy *copy, int fd, unsigned 
 				const void *caller)
 {
 	ioctl_function real = (ioctl_function)copy->original;
-	uint32_t letter = command >> 8 & 0xff;
 
-	if ((letter != 'K' && letter != 'd') || !is_counted((uint32_t)command))
+	if (!may_be_counted((uint32_t)command) || !is_counted((uint32_t)command))
 		return real(fd, command, args);
 	return ioctl_slow(&(struct call){ real, fd, (uint32_t)command, caller }, args);
 }
@@ -375,18 +402,18 @@ struct patch_result ioctl_objopen(struct elf_object *object)
 		k++;
 	if (k == IOCTL_COPIES)
 		return nothing;
-	copies[k].map = object->map;
+	elf_patch_undo(&copies[k].patched);
+	copies[k] = (struct ioctl_copy){ .map = object->map };
 	copies[k].patched = elf_patch(object, patches[k], 2);
 	return copies[k].patched;
 }
 
+/* The originals stay until the place is taken again: exit closes every object, libc too, while threads still run in it. */
 void ioctl_objclose(struct link_map *map)
 {
 	for (unsigned k = 0; k < IOCTL_COPIES; k++) {
-		if (copies[k].map != map)
-			continue;
-		elf_patch_undo(&copies[k].patched);
-		copies[k] = (struct ioctl_copy){ 0 };
+		if (copies[k].map == map)
+			copies[k].map = NULL;
 	}
 	for (unsigned k = 0; k < ROCM_OBJECTS; k++) {
 		if (rocm[k].map == map) {

@@ -38,6 +38,16 @@ static struct tracker *buffers(void)
 	return t;
 }
 
+bool physical_open(void)
+{
+	return buffers();
+}
+
+bool physical_is_open(void)
+{
+	return __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+}
+
 static const void *key_of(uint64_t number)
 {
 	return (const void *)number;

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Makes the table of buffers, which all that follows needs; false: no memory for it. */
+bool physical_open(void);
+bool physical_is_open(void);
+
 /* Bytes announced for an allocation. device < 0: not counted. */
 struct physical {
 	int device;

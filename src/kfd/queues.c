@@ -126,10 +126,11 @@ int queues_set_cu_mask(ioctl_function real, int fd, uint32_t command, struct kfd
 int queues_destroy(ioctl_function real, int fd, uint32_t command, struct kfd_destroy_queue *args)
 {
 	struct tracked queue;
-	bool known = queue_table() && tracker_take(queue_table(), queue_key(args->queue_id), 1, &queue);
+	struct tracker *t = __atomic_load_n(&queues, __ATOMIC_ACQUIRE);
+	bool known = t && tracker_take(t, queue_key(args->queue_id), 1, &queue);
 	int result = real(fd, command, args);
 
 	if (known && result)
-		tracker_put(queue_table(), queue_key(args->queue_id), queue);
+		tracker_put(t, queue_key(args->queue_id), queue);
 	return result;
 }

@@ -272,6 +272,20 @@ struct command {
 	size_t size;
 };
 
+/* The shell that libc starts is started with the program's own environment, and takes that for what it was given. */
+static void own_environment_mend(void)
+{
+	const struct exec_judge *judge = exec_keep_judge_now();
+	const char **entry = (const char **)live_environment();
+
+	for (; judge && entry && *entry; entry++) {
+		const char *assignment = judge->own(*entry);
+
+		if (assignment)
+			*entry = assignment;
+	}
+}
+
 static struct command command_open(const char *command)
 {
 	struct command c = {command, NULL, 0};
@@ -279,6 +293,12 @@ static struct command command_open(const char *command)
 
 	if (!command || !plan_for(&plan, NULL, live_environment()))
 		return c;
+	if (plan.overridden) {
+		own_environment_mend();
+		exec_plan_make(&plan, live_environment());
+		if (!plan.entries)
+			return c;
+	}
 	c.text = NULL;
 	if (plan.is_too_large) {
 		fail_too_long();

@@ -29,6 +29,9 @@ void exec_keep_init(const char *const *assignments, unsigned count);
 struct exec_judge {
 	/* The value that an entry of the new environment must have instead of its own, or NULL: it may stay. */
 	const char *(*value)(const char *entry);
+	/* The assignment that an entry of the program's own environment must be replaced by, for a child that reads what it is
+	 * started with before anything can be mended, or NULL. Lives as long as the process. */
+	const char *(*own)(const char *entry);
 	/* Whether the index-th assignment, missing in given, shall stay away. */
 	bool (*is_needless)(unsigned index, const char *const *given);
 	/* An entry did not stay as it was asked for. */

@@ -48,7 +48,9 @@ static void find_parts(void)
 	word = program.environment = (const char *const *)(program.block + 1 + program.block[0] + 1);
 	while (*word)
 		word++;
-	program.auxv = (const Elf64_auxv_t *)(word + 1);
+	while (!*word) /* more than one where ld.so took variables out, of a program with more rights than its user */
+		word++;
+	program.auxv = (const Elf64_auxv_t *)word;
 }
 
 static char ***find_environ(const struct elf_object *object)

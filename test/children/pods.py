@@ -27,13 +27,15 @@ SPECIFICATION = {"PATH": PATH, "LD_AUDIT": LIBRARY_AT, "HIP_DEVICE_MEMORY_LIMIT_
 KEPT = "limit=1024M mask=0:0-7"
 CARD = "limit=16384M mask=-"  # nothing is limited: the stand-in's whole card
 LAUNCHERS = ("make util-linux login passwd sudo tmux procps gdb strace valgrind openmpi-bin libpam-modules libpam-runtime "
-             "ncurses-base grep sed mawk").split()
+             "ncurses-base grep sed mawk libc-bin").split()
 
 
 def compile_child(source, output, *flags, libraries=True):
     old = BUILD / "roots" / "bullseye" / "lib" / "x86_64-linux-gnu"
     libs = ["-nodefaultlibs", old / "libc.so.6", old / "libdl.so.2", f"-Wl,-rpath-link,{old}"] if libraries else []
-    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", output, HERE / source, *flags, *libs], check=True)
+    new = output.with_suffix(".new")
+    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", new, HERE / source, *flags, *libs], check=True)
+    new.rename(output)  # a pod may be using the old one
 
 
 def make_programs():
@@ -53,10 +55,9 @@ def make_programs():
         compile_child("start.c", folder / "start", "-static", libraries=False)
         subprocess.run(["musl-gcc", "-O2", "-o", folder / "raw_musl", HERE / "raw.c"], check=True)
         shutil.copy(HERE / "workers.py", folder / "workers.py")
-        for name in ("libamdhip64.so.7", "libhsa-runtime64.so.1"):
-            shutil.copy(STANDIN / name, folder / name)
-        shutil.copy(LIBRARY, folder / "libamvgpu.so")
-        shutil.copy(GUARD, folder / "libamvgpu_guard.so")
+        for file in (STANDIN / "libamdhip64.so.7", STANDIN / "libhsa-runtime64.so.1", LIBRARY, GUARD):
+            shutil.copy(file, folder / ".new")
+            (folder / ".new").rename(folder / file.name)  # a pod may be using the old one
         mark.touch()
     return folder
 
@@ -104,6 +105,7 @@ def make_root(suite, guard, launchers=False):
             (partial / "usr/bin/sudo").chmod(0o4755)
         for name in ("opt/children", "usr/local/vgpu", "proc", "root", "dev"):
             (partial / name).mkdir(parents=True, exist_ok=True)
+        shutil.copy("/lib/ld-musl-x86_64.so.1", partial / "lib" / "ld-musl-x86_64.so.1")
         put(partial / LIBRARY_AT[1:], "")
         put(partial / GUARD_AT[1:], "")
         if guard:

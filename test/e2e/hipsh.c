@@ -20,8 +20,9 @@
 #include "../../src/hip/hip_abi.h"
 
 static void *runtime;
-static char *words[16];
-static unsigned word_count;
+static __thread char *words[16];
+static __thread unsigned word_count;
+static __thread FILE *answers; /* NULL: stdout */
 
 /* ---- names ---- */
 
@@ -29,14 +30,18 @@ static struct name {
 	char text[24];
 	void *value;
 } names[4096];
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct name *name_of(const char *text)
 {
 	unsigned i = 0;
 
+	pthread_mutex_lock(&names_lock);
 	while (i < 4095 && names[i].text[0] && strcmp(names[i].text, text))
 		i++;
-	snprintf(names[i].text, sizeof names[i].text, "%s", text);
+	if (!names[i].text[0])
+		snprintf(names[i].text, sizeof names[i].text, "%s", text);
+	pthread_mutex_unlock(&names_lock);
 	return &names[i];
 }
 
@@ -96,17 +101,18 @@ static void *find(const char *name)
 	return dlsym(runtime, name);
 }
 
-/* Calls name and prints its result; a function the release lacks is "missing". */
+#define ANSWER(...) fprintf(answers ? answers : stdout, __VA_ARGS__)
+
+/* Calls name; a function the release lacks is "missing". */
 #define CALL(name, params, args)                                                                                       \
 	__extension__({                                                                                                \
 		int (*f_) params = (int(*) params)find(#name);                                                         \
 		if (!f_) {                                                                                             \
-			printf("missing\n");                                                                           \
+			ANSWER("missing\n");                                                                           \
 			return;                                                                                        \
 		}                                                                                                      \
 		f_ args;                                                                                               \
 	})
-#define ANSWER(...) printf(__VA_ARGS__)
 
 #define VERB(name) static void name(void)
 
@@ -282,6 +288,46 @@ VERB(do_memallochost)
 	ANSWER("%d ptr=%p\n", r, *slot(1));
 }
 
+VERB(do_mipcreate)
+{
+	HIP_ARRAY3D_DESCRIPTOR d = { size(2), size(3), size(4), 0x20, 1, 0 };
+	int r = CALL(hipMipmappedArrayCreate, (void **, HIP_ARRAY3D_DESCRIPTOR *, unsigned), (slot(1), &d, 2));
+
+	ANSWER("%d ptr=%p\n", r, *slot(1));
+}
+
+VERB(do_freemip)
+{
+	ANSWER("%d\n", CALL(hipFreeMipmappedArray, (void *), (value(1))));
+}
+
+VERB(do_mipdestroy)
+{
+	ANSWER("%d\n", CALL(hipMipmappedArrayDestroy, (void *), (value(1))));
+}
+
+static void *held[4096];
+static int held_count;
+
+/* hold SIZE: allocations of SIZE until one is refused; drop: frees them */
+VERB(do_hold)
+{
+	int r = 0;
+
+	while (held_count < 4096 && !(r = CALL(hipMalloc, (void **, size_t), (&held[held_count], size(1)))))
+		held_count++;
+	ANSWER("%d got=%d\n", r, held_count);
+}
+
+VERB(do_drop)
+{
+	int wrong = 0;
+
+	while (held_count)
+		wrong += CALL(hipFree, (void *), (held[--held_count])) != 0;
+	ANSWER("%d\n", wrong);
+}
+
 VERB(do_free)
 {
 	ANSWER("%d\n", CALL(hipFree, (void *), (value(1))));
@@ -374,6 +420,16 @@ VERB(do_defaultpool)
 	ANSWER("%d\n", CALL(hipDeviceGetDefaultMemPool, (void **, int), (slot(1), number(2))));
 }
 
+VERB(do_getpool)
+{
+	ANSWER("%d\n", CALL(hipDeviceGetMemPool, (void **, int), (slot(1), number(2))));
+}
+
+VERB(do_setpool) /* setpool DEVICE POOL */
+{
+	ANSWER("%d\n", CALL(hipDeviceSetMemPool, (int, void *), (number(1), value(2))));
+}
+
 VERB(do_pooldestroy)
 {
 	ANSWER("%d\n", CALL(hipMemPoolDestroy, (void *), (value(1))));
@@ -412,6 +468,40 @@ VERB(do_instantiate)
 {
 	ANSWER("%d\n", CALL(hipGraphInstantiate, (void **, void *, void *, char *, size_t),
 			    (slot(1), value(2), NULL, NULL, 0)));
+}
+
+VERB(do_instantiate_flags)
+{
+	ANSWER("%d\n", CALL(hipGraphInstantiateWithFlags, (void **, void *, unsigned long long),
+			    (slot(1), value(2), 0)));
+}
+
+VERB(do_instantiate_params)
+{
+	struct {
+		void *node, *stream;
+		unsigned long long flags;
+		int result;
+		void *more[8];
+	} params = { 0 };
+	int r = CALL(hipGraphInstantiateWithParams, (void **, void *, void *), (slot(1), value(2), &params));
+
+	ANSWER("%d result=%d\n", r, params.result);
+}
+
+VERB(do_graphdestroy)
+{
+	ANSWER("%d\n", CALL(hipGraphDestroy, (void *), (value(1))));
+}
+
+VERB(do_graphtrim)
+{
+	ANSWER("%d\n", CALL(hipDeviceGraphMemTrim, (int), (number(1))));
+}
+
+VERB(do_launch_spt)
+{
+	ANSWER("%d\n", CALL(hipGraphLaunch_spt, (void *, void *), (value(1), value(2))));
 }
 
 VERB(do_launch)
@@ -596,6 +686,47 @@ VERB(do_setenv)
 	ANSWER("0\n");
 }
 
+extern char **environ;
+
+VERB(do_putenv) /* putenv NAME VALUE */
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "%s=%s", word(1), word(2)) < 0 || putenv(text))
+		abort();
+	ANSWER("0\n");
+}
+
+/* environ NAME VALUE: a new array of variables, without setenv or putenv */
+VERB(do_environ)
+{
+	static char *block[512];
+	size_t length = strlen(word(1));
+	unsigned n = 0;
+
+	for (char **e = environ; *e && n < 510; e++) {
+		if (strncmp(*e, word(1), length) || (*e)[length] != '=')
+			block[n++] = *e;
+	}
+	if (asprintf(&block[n], "%s=%s", word(1), word(2)) < 0)
+		abort();
+	block[n + 1] = NULL;
+	environ = block;
+	ANSWER("0\n");
+}
+
+VERB(do_cumaskstream) /* cumaskstream NAME WORD… */
+{
+	uint32_t mask[12];
+	unsigned n = 0;
+
+	while (n + 2 < word_count && n < 12) {
+		mask[n] = (uint32_t)strtoul(word(n + 2), NULL, 0);
+		n++;
+	}
+	ANSWER("%d\n", CALL(hipExtStreamCreateWithCUMask, (void **, uint32_t, const uint32_t *), (slot(1), n, mask)));
+}
+
 VERB(do_getenv)
 {
 	char *v = getenv(word(1));
@@ -664,14 +795,22 @@ struct hammer {
 	unsigned seed;
 	int rounds;
 	size_t most;
+	int is_async;
 	int granted, refused, wrong;
 };
+
+static int hammer_alloc(const struct hammer *h, void **ptr, size_t bytes)
+{
+	int (*alloc)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
+	int (*alloc_async)(void **, size_t, void *) = (int (*)(void **, size_t, void *))find("hipMallocAsync");
+
+	return h->is_async ? alloc_async(ptr, bytes, NULL) : alloc(ptr, bytes);
+}
 
 /* Random allocations and frees of one thread; everything is free at the end. */
 static void *hammer_main(void *argument)
 {
 	struct hammer *h = argument;
-	int (*alloc)(void **, size_t) = (int (*)(void **, size_t))find("hipMalloc");
 	int (*release)(void *) = (int (*)(void *))find("hipFree");
 	void *held[8] = { 0 };
 
@@ -683,7 +822,7 @@ static void *hammer_main(void *argument)
 			held[k] = NULL;
 			continue;
 		}
-		int r = alloc(&held[k], 1 + (size_t)rand_r(&h->seed) * 37 % h->most);
+		int r = hammer_alloc(h, &held[k], 1 + (size_t)rand_r(&h->seed) * 37 % h->most);
 
 		if (r) {
 			held[k] = NULL;
@@ -700,7 +839,7 @@ static void *hammer_main(void *argument)
 	return NULL;
 }
 
-VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
+VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED [async] */
 {
 	enum { MOST_THREADS = 64 };
 	struct hammer h[MOST_THREADS];
@@ -708,7 +847,8 @@ VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
 	int n = number(1), granted = 0, refused = 0, wrong = 0;
 
 	for (int i = 0; i < n; i++) {
-		h[i] = (struct hammer){ .seed = (unsigned)number(4) + (unsigned)i, .rounds = number(2), .most = size(3) };
+		h[i] = (struct hammer){ .seed = (unsigned)number(4) + (unsigned)i, .rounds = number(2), .most = size(3),
+				      .is_async = !strcmp(word(5), "async") };
 		pthread_create(&thread[i], NULL, hammer_main, &h[i]);
 	}
 	for (int i = 0; i < n; i++) {
@@ -716,6 +856,76 @@ VERB(do_hammer) /* hammer THREADS ROUNDS MOST SEED */
 		granted += h[i].granted;
 		refused += h[i].refused;
 		wrong += h[i].wrong;
+	}
+	ANSWER("%d granted=%d refused=%d\n", wrong, granted, refused);
+}
+
+struct racer {
+	char take[128], give[128];
+	int rounds, granted, refused, wrong;
+};
+
+/* Runs a line and returns the number its answer begins with. */
+static int quietly(const char *line)
+{
+	char text[128], *answer = NULL;
+	size_t length;
+	int result;
+
+	snprintf(text, sizeof text, "%s", line);
+	answers = open_memstream(&answer, &length);
+	run(text);
+	fclose(answers);
+	answers = NULL;
+	result = *answer >= '0' && *answer <= '9' ? atoi(answer) : -1;
+	free(answer);
+	return result;
+}
+
+static void *race_main(void *argument)
+{
+	struct racer *r = argument;
+
+	for (int i = 0; i < r->rounds; i++) {
+		int result = quietly(r->take);
+
+		r->granted += result == 0;
+		r->refused += result == 2;
+		r->wrong += result != 0 && result != 2;
+		if (!result)
+			r->wrong += quietly(r->give) != 0;
+	}
+	return NULL;
+}
+
+/* race THREADS ROUNDS TAKE… / GIVE…: every thread takes and gives back; a % in a line becomes the thread's number */
+VERB(do_race)
+{
+	enum { MOST_THREADS = 16 };
+	struct racer r[MOST_THREADS] = { 0 };
+	pthread_t thread[MOST_THREADS];
+	int n = number(1), granted = 0, refused = 0, wrong = 0;
+
+	for (int t = 0; t < n; t++) {
+		char *line = r[t].take;
+
+		r[t].rounds = number(2);
+		for (unsigned w = 3; w < word_count; w++) {
+			if (!strcmp(words[w], "/")) {
+				line = r[t].give;
+				continue;
+			}
+			for (const char *c = words[w]; *c; c++)
+				sprintf(line + strlen(line), *c == '%' ? "%d" : "%c", *c == '%' ? t : *c);
+			strcat(line, " ");
+		}
+		pthread_create(&thread[t], NULL, race_main, &r[t]);
+	}
+	for (int t = 0; t < n; t++) {
+		pthread_join(thread[t], NULL);
+		granted += r[t].granted;
+		refused += r[t].refused;
+		wrong += r[t].wrong;
 	}
 	ANSWER("%d granted=%d refused=%d\n", wrong, granted, refused);
 }
@@ -732,7 +942,10 @@ static const struct {
 	V(mempool), V(defaultpool), V(pooldestroy), V(threshold), V(trim), V(begin), V(end), V(capturing), V(instantiate),
 	V(launch), V(execdestroy), V(reset), V(info), V(totalmem), V(props), V(attribute), V(last), V(peek), V(extlast),
 	V(ipcget), V(ipcopen), V(ipcclose), V(memset), V(setenv), V(getenv), V(pid), V(exit), V(quit), V(fork), V(thread),
-	V(hammer), V(setaccess), V(addressfree), V(prefetch), V(module), V(unload), V(function), V(kernel), V(limit),
+	V(hammer), V(mipcreate), V(freemip), V(mipdestroy), V(hold), V(drop), V(getpool), V(setpool),
+	V(putenv), V(environ), V(cumaskstream),
+	V(instantiate_flags), V(instantiate_params), V(graphdestroy), V(graphtrim), V(launch_spt), V(race),
+	V(setaccess), V(addressfree), V(prefetch), V(module), V(unload), V(function), V(kernel), V(limit),
 	V(streammask),
 #undef V
 };

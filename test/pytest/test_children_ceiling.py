@@ -86,6 +86,38 @@ def test_a_process_that_was_given_nothing_starts_whatever_it_likes():
     assert said == ""
 
 
+@pytest.mark.parametrize("audit", ("{ours}", "{ours}:/no/other.so", "/no/other.so:{ours}", ":{ours}:"))
+def test_a_child_gets_our_library_alone_of_the_list_of_audit_libraries(audit):
+    child, _ = child_of({"LD_AUDIT": audit.format(ours=LIBRARY)}, {})
+    assert child["LD_AUDIT"] == str(LIBRARY)
+
+
+def test_a_library_of_any_name_is_handed_on(tmp_path):
+    renamed = tmp_path / "slice.so"
+    renamed.write_bytes(LIBRARY.read_bytes())
+    child, _ = child_of({"LD_AUDIT": str(renamed)}, {})
+    assert child["LD_AUDIT"] == str(renamed)
+
+
+def test_very_long_values_and_very_many_limits_are_handed_on_whole():
+    given = {f"HIP_DEVICE_MEMORY_LIMIT_{i}": f"{i + 1}G" for i in range(64)}
+    given |= {"HSA_CU_MASK": ";".join(f"{i}:0-103" for i in range(64)) + "," * 20000, "ROCR_VISIBLE_DEVICES": "x" * 30000}
+    child, said = child_of(given, {})
+    assert ours(child) == given
+    assert said == ""
+
+
+def test_the_programs_own_writes_to_its_initial_environment_do_not_reach_the_list():
+    """As setproctitle writes: over the texts of the initial block."""
+    script = ("import ctypes, os\n"
+              "environ = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), 'environ')\ni = 0\n"
+              "while environ[i]:\n s = ctypes.string_at(environ[i]); ctypes.memset(environ[i], ord('x'), len(s)); i += 1\n"
+              "os.execve('/usr/bin/env', ['env'], {})")
+    environment = {"LC_ALL": "C", "LD_AUDIT": str(LIBRARY), **GIVEN}
+    done = subprocess.run(["/usr/bin/python3", "-SEc", script], env=environment, text=True, capture_output=True)
+    assert {**GIVEN, "LD_AUDIT": str(LIBRARY)}.items() <= dict(line.split("=", 1) for line in done.stdout.splitlines()).items()
+
+
 def test_the_first_attempt_is_logged_and_no_other():
     script = ("import os\nfor i in range(3):\n os.waitpid(os.posix_spawn('/bin/true', ['true'], "
               "{'HIP_DEVICE_MEMORY_LIMIT_0': '9G'}), 0)")

@@ -308,6 +308,7 @@ int verb_doctor(int argc, char **argv)
 	doctor_examine_environment(d);
 	doctor_examine_library(d);
 	doctor_examine_machine(d);
+	doctor_examine_processes(d);
 	if (d->program)
 		doctor_examine_program(d);
 	if (!o.no_probe)

@@ -65,6 +65,7 @@ void doctor_examine_environment(struct doctor *d); /* variables of this process 
 void doctor_examine_library(struct doctor *d);     /* the file that LD_AUDIT names */
 void doctor_examine_program(struct doctor *d);     /* the file that would be started, what it needs */
 void doctor_examine_machine(struct doctor *d);     /* /dev/kfd, dmem, the region's path */
+void doctor_examine_processes(struct doctor *d);   /* who uses the GPU without us */
 void doctor_start_program(struct doctor *d);       /* runs it to its end under the library, reads back */
 void doctor_start_probe(
     struct doctor *d); /* the same with a small program of our own that asks HIP and HSA */
