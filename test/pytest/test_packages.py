@@ -271,10 +271,12 @@ def test_install_library_installs_the_libraries_alone_and_twice_is_once(tmp_path
 
 @pytest.fixture
 def versions(tmp_path):
-    """Two libraries that differ, and that work alike: what follows the last section is nobody's."""
+    """Two libraries that differ, and that work alike: what follows the last section is nobody's. They are stripped, so that
+    a part of one is not a library without its debugging symbols."""
+    run(["strip", "-o", tmp_path / "stripped", LIBRARY])
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "libamvgpu.so").write_bytes(LIBRARY.read_bytes() + name.encode())
+        (tmp_path / name / "libamvgpu.so").write_bytes((tmp_path / "stripped").read_bytes() + name.encode())
     return [tmp_path / name / "libamvgpu.so" for name in ("old", "new")]
 
 
@@ -334,9 +336,15 @@ def test_no_program_that_starts_while_the_library_is_replaced_all_the_time_finds
         stop.set()
         thread.join()
     assert set(seen) == {1 * GIB} and len(replaced) >= 10
-    half = tmp_path / "half.so"
-    half.write_bytes(LIBRARY.read_bytes()[:LIBRARY.stat().st_size // 2])
-    assert total_under(half, tmp_path) == 16 * GIB, "half a library would not be seen here"
+
+
+def test_half_of_a_library_or_none_of_it_would_have_been_noticed(versions, tmp_path):
+    whole = versions[0].read_bytes()
+    versions[0].write_bytes(whole[:len(whole) // 2])
+    with pytest.raises(AssertionError):
+        total_under(versions[0], tmp_path)
+    versions[0].write_bytes(b"")
+    assert total_under(versions[0], tmp_path) == 16 * GIB
 
 
 def refused(*arguments):
