@@ -57,6 +57,7 @@ bool hip_is_provider(const struct elf_object *object);
 
 /* Binds a runtime. Under the loader lock. NULL: no place left for another copy. */
 struct hip_copy *hip_copy_open(struct elf_object *object);
+/* What the wrappers need stays until the place is taken again: exit closes every object while threads still run in it. */
 void hip_copy_close(struct link_map *map);
 
 /* PATCH_SYMBIND: the wrapper for name in the copy at map, or NULL. */

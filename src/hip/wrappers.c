@@ -642,7 +642,8 @@ static void remember_code(struct hip_copy *copy, const struct elf_object *object
 bool hip_is_caller(const void *address)
 {
 	for (unsigned k = 0; k < HIP_COPIES; k++) {
-		if ((uintptr_t)address >= hip_copies[k].code_start && (uintptr_t)address < hip_copies[k].code_end)
+		if (hip_copies[k].map && (uintptr_t)address >= hip_copies[k].code_start &&
+		    (uintptr_t)address < hip_copies[k].code_end)
 			return true;
 	}
 	return false;
@@ -658,10 +659,10 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 	if (k == HIP_COPIES)
 		return NULL;
 	copy = &hip_copies[k];
-	copy->map = object->map;
+	elf_patch_undo(&copy->patched);
+	*copy = (struct hip_copy){ .map = object->map };
 	copy->release = release_of(object);
 	remember_code(copy, object);
-	copy->managed_is_missing = false;
 #define HELPER(name, params) copy->name = (hipError_t(*) params)elf_object_address(object, #name);
 	HIP_HELPERS(HELPER)
 #undef HELPER
@@ -676,10 +677,8 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 void hip_copy_close(struct link_map *map)
 {
 	for (unsigned k = 0; k < HIP_COPIES; k++) {
-		if (hip_copies[k].map != map)
-			continue;
-		elf_patch_undo(&hip_copies[k].patched);
-		hip_copies[k] = (struct hip_copy){ 0 };
+		if (hip_copies[k].map == map)
+			hip_copies[k].map = NULL;
 	}
 }
 

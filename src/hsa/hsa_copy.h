@@ -12,6 +12,7 @@ bool hsa_is_provider(const struct elf_object *object);
 
 /* False: no place left for another copy. */
 bool hsa_copy_open(struct elf_object *object, struct patch_result *result);
+/* The originals stay until the place is taken again: exit closes every object while threads still run in it. */
 void hsa_copy_close(struct link_map *map);
 void *hsa_copy_symbind(struct link_map *map, const char *name, uintptr_t real);
 

@@ -324,7 +324,8 @@ bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 		k++;
 	if (k == HSA_COPIES)
 		return false;
-	hsa_copies[k].map = object->map;
+	elf_patch_undo(&hsa_copies[k].patched);
+	hsa_copies[k] = (struct hsa_copy){ .map = object->map };
 	hsa_copies[k].ask = (struct hsa_questions){
 		elf_object_address(object, "hsa_iterate_agents"),
 		elf_object_address(object, "hsa_agent_get_info"),
@@ -339,10 +340,8 @@ bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 void hsa_copy_close(struct link_map *map)
 {
 	for (unsigned k = 0; k < HSA_COPIES; k++) {
-		if (hsa_copies[k].map != map)
-			continue;
-		elf_patch_undo(&hsa_copies[k].patched);
-		hsa_copies[k] = (struct hsa_copy){ 0 };
+		if (hsa_copies[k].map == map)
+			hsa_copies[k].map = NULL;
 	}
 }
 

@@ -402,18 +402,18 @@ struct patch_result ioctl_objopen(struct elf_object *object)
 		k++;
 	if (k == IOCTL_COPIES)
 		return nothing;
-	copies[k].map = object->map;
+	elf_patch_undo(&copies[k].patched);
+	copies[k] = (struct ioctl_copy){ .map = object->map };
 	copies[k].patched = elf_patch(object, patches[k], 2);
 	return copies[k].patched;
 }
 
+/* The originals stay until the place is taken again: exit closes every object, libc too, while threads still run in it. */
 void ioctl_objclose(struct link_map *map)
 {
 	for (unsigned k = 0; k < IOCTL_COPIES; k++) {
-		if (copies[k].map != map)
-			continue;
-		elf_patch_undo(&copies[k].patched);
-		copies[k] = (struct ioctl_copy){ 0 };
+		if (copies[k].map == map)
+			copies[k].map = NULL;
 	}
 	for (unsigned k = 0; k < ROCM_OBJECTS; k++) {
 		if (rocm[k].map == map) {
