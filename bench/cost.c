@@ -24,7 +24,7 @@
 enum {
 	BATCH_NS = 15000, /* short, so that most batches are not interrupted */
 	WARM = 8,
-	MAX_ROUNDS = 20000,
+	MAX_ROUNDS = 5000,
 	MAX_SAMPLES = 400000,
 	SAMPLES_AT_ONCE = 100,
 	ENOUGH_NS = 1500000000, /* for the batches of one figure, and again for its single calls */

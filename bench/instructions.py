@@ -2,6 +2,7 @@
 
 Counted by valgrind (callgrind) for two numbers of calls; the difference has neither start nor end of the program in it.
 """
+import functools
 import json
 import pathlib
 import subprocess
@@ -40,6 +41,7 @@ def run(library, operation, count):
         return by_object(out.read_text(), pathlib.Path(library).resolve().name)
 
 
+@functools.lru_cache(maxsize=None)
 def per_call(library, operation, few=1_000, many=3_000):
     return (run(library, operation, many) - run(library, operation, few)) / (many - few)
 

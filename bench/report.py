@@ -2,6 +2,7 @@
 import json
 import pathlib
 
+import measure
 import plot
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -32,10 +33,19 @@ def spread(row, key="added"):
     return f"{ns(row[key + '_low'])} … {ns(row[key + '_high'])}"
 
 
+def pairs_alone(r):
+    """The same figure wherever the run has it: one thread, one slot, few live. It depends on what a sibling core does meanwhile."""
+    rows = [named(r["calls"], "hipMalloc+hipFree"), named(r["near"], "hipMalloc+hipFree"),
+            named(r["slots"]["1"], "hipMalloc+hipFree")]
+    rows += [row for row in r["live"] if row["what"] == "pair" and row["live"] <= 1_000]
+    return sorted(row["added"] for row in rows), max(row["p99_added"] for row in rows)
+
+
 def targets(r):
     """(what, measured, shown, target, shown target, the floor in words)"""
     f = r["floor"]
-    pair, info = named(r["calls"], "hipMalloc+hipFree"), named(r["slots"]["16"], "hipMemGetInfo")
+    pair, tail = pairs_alone(r)
+    info = named(r["slots"]["16"], "hipMemGetInfo")
     refused, true = named(r["calls"], "refused hipMalloc"), r["start"]["true"]
     lives = {row["live"]: row["added"] for row in r["live"] if row["what"] == "replace"}
     two = next(row for row in r["contention"]["processes"] if row["processes"] == 2)
@@ -48,20 +58,20 @@ def targets(r):
         return (what, shown(value), ("≥ " if at_least else "≤ ") + shown(target), "met" if met else "**not met**", floor)
 
     return [
-        row("hipMalloc + hipFree, median added", pair["added"], 120, ns,
+        row(f"hipMalloc + hipFree, median added, worst of {len(pair)} measurements (best {ns(pair[0])})", pair[-1], 120, ns,
             f"{ns(5 * atomic)}: five atomic additions (asked, granted, gone; what is remembered, twice)"),
-        row("the same, p99 added", pair["p99_added"], 1000, ns, "the same"),
+        row("the same, p99 added", tail, 1000, ns, "the same"),
         row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows of 24 bytes: 6 cache lines read"),
-        row("a refused hipMalloc", refused["added"], 2000, ns,
+        row("a refused hipMalloc, one process (more: see Slots in use)", refused["added"], 2000, ns,
             f"{ns(2 * call)}: two readings of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
-        row("an un-wrapped call", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),
+        row("an un-wrapped call, beyond the noise", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),
         row("start-up of `true`", true["added"], 0.05, ms, f"{ms(true['nothing_added'])}: an audit library that does nothing"),
         row("the same, share of the start", 100 * true["added"] / true["without"], 2, lambda v: f"{v:.1f} %",
             f"{100 * true['nothing_added'] / true['without']:.1f} %: an audit library that does nothing"),
         row("2 processes on 2 cores against one", two["scaling_with"], 1.8, lambda v: f"{v:.2f} ×",
-            f"{two['scaling_without']:.2f} ×: the stand-in alone, in the same seconds"),
+            f"{two['scaling_without']:.2f} ×: the stand-in alone, in the same seconds", at_least=True),
         row("10⁷ live against 10³, cost of a replacement", lives[10_000_000] / lives[1_000], 2, lambda v: f"{v:.1f} ×",
-            f"two entries of a table of {10_000_000 * 20 >> 20} MiB are touched: two cache misses of {ns(f['cache_miss'])} "
+            f"a table of some {10_000_000 * 26 >> 20} MiB, touched at two random places: a miss is {ns(f['cache_miss'])} "
             f"beside the {ns(lives[1_000])} of 10³"),
         row("resident memory without HIP", r["memory"]["none"]["rss_kib"], 128, lambda v: f"{v:.0f} KiB",
             f"{nothing['rss_kib']:.0f} KiB: an audit library that does nothing"),
@@ -115,9 +125,9 @@ def real_rows(real):
 
 
 def summary(r):
-    pair, info = named(r["calls"], "hipMalloc+hipFree"), named(r["calls"], "hipMemGetInfo")
+    pair, info = pairs_alone(r)[0], named(r["calls"], "hipMemGetInfo")
     share = [100 * named(rows, "hipMalloc+hipFree")["added"] / named(rows, "hipMalloc+hipFree")["without"] for rows in r["real"].values()]
-    return (f"hipMalloc + hipFree take {ns(pair['added'])} more ({min(share):.0f} to {max(share):.0f} % of the pair on ROCm's own "
+    return (f"hipMalloc + hipFree take {ns(pair[0])} to {ns(pair[-1])} more ({min(share):.0f} to {max(share):.0f} % of the pair on ROCm's own "
             f"runtimes), hipMemGetInfo {ns(info['added'])}, any other call nothing; a program starts "
             f"{r['start']['true']['added'] * 1000:.0f} µs later and is {r['memory']['none']['rss_kib']:.0f} KiB larger, "
             f"{r['memory']['1']['rss_kib']:.0f} KiB if it uses HIP.")
@@ -144,7 +154,9 @@ noise is what two turns *without* differ by.\n""",
         "Near the limit (one more allocation fits):\n\n" + table(CALL_HEADS, call_rows(r["near"])),
         "## On the real runtimes\n\nUnmodified ROCm over the emulated driver (softgpu/kfd), whose driver calls cost less than a "
         "real one's; suballocated by ROCr, most calls make none.\n\n"
-        + table(("ROCm", "call", "without", "added", "share", "10 % … 90 %", "noise, 10 % … 90 %"), real_rows(r["real"])),
+        + table(("ROCm", "call", "without", "added", "share", "10 % … 90 %", "noise, 10 % … 90 %"), real_rows(r["real"]))
+        + "\nNot measured, because the runtime itself does not stand it: "
+        + "; ".join(f"{name} on {v} ({why})" for v, row in measure.UNFIT.items() for name, why in row.items()) + ".\n",
         "## Slots in use\n\n" + table(("slots",) + CALL_HEADS, [(n,) + row for n, rows in r["slots"].items() for row in call_rows(rows)]),
         "## Live allocations\n\n*pair*: the same block again and again. *replace*: a random one of the live is freed and another "
         "allocated, as in a program that runs for long.\n\n"

@@ -176,7 +176,7 @@ static inline int file_move_aside(struct region_finder *f, const struct region_p
 /* The public name may have been lost while the region lives on under the hidden one. */
 static inline int file_open_hidden(const struct region_finder *f, const struct region_place *place)
 {
-	bool is_foreign;
+	bool is_foreign = false;
 	int fd = file_open(place->hidden, f->boot, &is_foreign);
 
 	if (fd >= 0)

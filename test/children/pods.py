@@ -11,14 +11,14 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test" / "route"))
-import matrix  # noqa: E402
+import routes  # noqa: E402
 
 BUILD = TOP / "build"
 HERE = TOP / "test" / "children"
 LIBRARY = TOP / "build-hip" / "libamvgpu.so"
 GUARD = TOP / "build-hip" / "libamvgpu_guard.so"
 STANDIN = BUILD / "all" / "softgpu" / "hip"
-SUITES = matrix.SUITES
+SUITES = routes.SUITES
 AT = "/opt/children"  # the programs, in a root
 LIBRARY_AT = "/usr/local/vgpu/libamvgpu.so"
 GUARD_AT = "/usr/local/vgpu/libamvgpu_guard.so"
@@ -33,14 +33,16 @@ LAUNCHERS = ("make util-linux login passwd sudo tmux procps gdb strace valgrind 
 def compile_child(source, output, *flags, libraries=True):
     old = BUILD / "roots" / "bullseye" / "lib" / "x86_64-linux-gnu"
     libs = ["-nodefaultlibs", old / "libc.so.6", old / "libdl.so.2", f"-Wl,-rpath-link,{old}"] if libraries else []
-    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", output, HERE / source, *flags, *libs], check=True)
+    new = output.with_suffix(".new")
+    subprocess.run(["gcc", "-O2", "-Wall", "-fno-stack-protector", "-o", new, HERE / source, *flags, *libs], check=True)
+    new.rename(output)  # a pod may be using the old one
 
 
 def make_programs():
     """In build/children/programs, once for all test runners."""
-    matrix.make_roots(["bullseye"])
+    routes.make_roots(["bullseye"])
     folder = BUILD / "children" / "programs"
-    with matrix.only_one():
+    with routes.only_one():
         folder.mkdir(parents=True, exist_ok=True)
         newest = max(p.stat().st_mtime for p in [*HERE.glob("*.c"), HERE / "workers.py",
                                                 LIBRARY, GUARD, STANDIN / "libamdhip64.so.7"])
@@ -88,7 +90,7 @@ def make_root(suite, guard, launchers=False):
     environment = {**os.environ, "AMVGPU_ROOTS": str(source)}
     if launchers:
         environment["AMVGPU_ROOTS_WITH"] = ",".join(LAUNCHERS)
-    with matrix.only_one():
+    with routes.only_one():
         if root.exists():
             return root
         subprocess.run([TOP / "test" / "roots", suite], env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-BUILD = TOP / "build" / "softgpu"
+BUILD = TOP / "build" / "all" / "softgpu" / "hip"
 RELEASES = {52: 5, 57: 5, 64: 6, 72: 7}  # and the SONAME's number
 
 # A client script begins with the runtime loaded, and these words.
@@ -38,10 +38,12 @@ def say(*words):
 
 def build():
     """Once for all workers; make decides what is out of date."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with open(BUILD / ".lock", "w") as lock:
+    folder, locks = TOP / "build" / "all", TOP / "build" / "amvgpu"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / ".all.lock", "w") as lock:  # as test/container/tool.py does
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for command in (["cmake", "-S", TOP / "softgpu" / "hip", "-B", BUILD], ["cmake", "--build", BUILD]):
+        configure = [] if (folder / "Makefile").exists() else [["cmake", "-S", TOP, "-B", folder, "-G", "Unix Makefiles"]]
+        for command in (*configure, ["cmake", "--build", folder]):
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
     return BUILD

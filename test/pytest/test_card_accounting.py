@@ -3,7 +3,7 @@ import re
 import subprocess
 
 from conftest import ROOT
-from real import RELEASES
+from card import RELEASES
 
 
 def test_the_page_has_a_table_for_every_runtime():

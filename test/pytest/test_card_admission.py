@@ -5,7 +5,7 @@ and arrays. Where the answers differ by design the difference is in DIFFERENCES,
 the table.
 """
 import pytest
-from real import RELEASES, code_object, parameters, pod_on  # noqa: F401
+from card import RELEASES, code_object, parameters, pod_on  # noqa: F401
 
 BIG = 8192
 

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, GIB, MIB, ROOT, clean_environment
-from real import RELEASES, assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
+from card import RELEASES, assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
 
 HSASH = "test/card/hsash.c"
 OUT_OF_RESOURCES = 0x1008
@@ -404,3 +404,23 @@ def test_a_libdrm_amdgpu_program_is_refused_with_enomem(pod_on):
     client = pod.start(program, limit="4M")
     out, error = client.communicate(timeout=60)
     assert client.returncode != 0 and "amdgpu_bo_alloc" in error
+
+
+def test_a_free_that_fails_leaves_the_charge(pod_on):
+    failing = BUILD / "test" / "failing_free.so"
+    subprocess.run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-o", failing,
+                    ROOT / "test" / "card" / "failing_free.c", "-ldl"], check=True)
+    pod = pod_on("7.2")
+    client = kfd(pod, """
+handle = kfd.allocate(200 * MIB)
+say(error_of(kfd.free, handle))
+wait_for_line()
+kfd.free(handle)
+say("freed")
+wait_for_line()
+""", options=("--preload", failing))
+    for word, expected in (("EBUSY", {0: 200 * MIB}), ("freed", {})):
+        assert said(client) == word
+        assert pod.charged()[client.pid] == expected
+        assert_books_are_true(pod)
+        go_on(client)

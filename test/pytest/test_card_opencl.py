@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, LIBRARY, MIB, ROOT, compile_c
-from real import EMULATION, assert_books_are_true, end, pod_on, said  # noqa: F401
+from card import EMULATION, assert_books_are_true, end, pod_on, said  # noqa: F401
 
 
 def start(pod, program, *arguments, limit, audit=True):

@@ -3,7 +3,7 @@ import re
 
 import pytest
 from conftest import MIB
-from real import RELEASES, end, parameters, pod_on, said  # noqa: F401
+from card import RELEASES, end, parameters, pod_on, said  # noqa: F401
 
 HSASH = "test/card/hsash.c"
 

@@ -8,7 +8,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test" / "route"))
-import matrix  # noqa: E402
+import routes  # noqa: E402
 
 TLS = "glibc.rtld.optional_static_tls=8192"
 WAYS = ("execve execve_null execv execvp execvpe execl execlp execle fexecve execveat posix_spawn "
@@ -48,18 +48,18 @@ LAUNCHERS = {
 }
 
 
-@pytest.fixture(scope="module", params=matrix.SUITES)
+@pytest.fixture(scope="module", params=routes.SUITES)
 def place(request):
     """A directory in a root with the parts, where commands can be run."""
-    matrix.make_roots(list(matrix.SUITES))
-    matrix.make_parts()
+    routes.make_roots(list(routes.SUITES))
+    routes.make_parts()
     root = TOP / "build" / "roots" / request.param
     directory = Path(tempfile.mkdtemp(prefix="exec.", dir=root / "tmp"))
     shutil.copytree(TOP / "build" / "route" / "exec", directory, dirs_exist_ok=True)
     script = directory / "script"
     script.write_text("#!/bin/sh\nexec ./show 'a b'\n")
     script.chmod(0o755)
-    yield matrix.Inside(root, directory)
+    yield routes.Inside(root, directory)
     shutil.rmtree(directory)
 
 

@@ -1,4 +1,5 @@
 """What the matrix does not ask row by row: ends of programs, the vendor's crashes, deaths, sharing, oversubscription."""
+import subprocess
 import sys
 
 import pytest
@@ -41,19 +42,33 @@ def test_a_pool_at_the_pods_limit_is_refused_and_the_program_ends_well(make_pod,
     count = takes_from_pools(hip)
     assert 8 <= count <= 10
     assert hip("last").error == 2
-    assert pod.given() <= GIB
     hip.ok("freeasync a0 s")
     hip.ok("sync s")
-    hip.ok("async b 50M s")
+    assert pod.given() <= GIB
+    hip.ok("async b 100M s")
     error = hip.end()
     assert hip.process.returncode == 0, error
 
 
-def test_a_pool_on_a_full_card_crashes_7_2_4_by_itself(make_pod):
-    hip = make_pod("7.2", vram_mb=1024).run(None, audit=None)
-    takes_from_pools(hip)
-    hip.end()
-    assert hip.process.returncode == -11, "the vendor's crash is gone: the fragile path can go"
+def last_chunk_of_a_full_card(hip):
+    """A pool asks for more than what is left; the exit status of the program, None: it hangs in its end."""
+    hip.ok("stream s")
+    hip.ok("malloc m 900M")
+    assert hip("async b 300M s").error == 2
+    hip.process.stdin.close()
+    try:
+        return hip.process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def test_a_pool_that_asks_a_full_card_for_more_breaks_7_2_4_by_itself(make_pod):
+    assert last_chunk_of_a_full_card(make_pod("7.2", vram_mb=1024).run(None, audit=None)) != 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_pool_that_asks_a_full_pod_for_more_breaks_nothing(make_pod, release):
+    assert last_chunk_of_a_full_card(make_pod(release).run("1G")) == 0
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -98,23 +113,40 @@ def test_memory_opened_by_another_process_is_charged_once(make_pod, release):
     user.ok(f"ipcopen b {handle} {0 if release[0] == '5' else 1}")
     assert pod.books()[0] == 600 * MIB and pod.books()[1] == pod.given()
     user.ok("ipcclose b")
-    assert pod.books()[0] == 600 * MIB
-    owner.ok("free a")
-    assert pod.books()[0] == 0 and pod.books()[1] == pod.given()
+    assert pod.books()[0] == 600 * MIB and pod.books()[1] == pod.given()
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_20_gib_on_a_16_gib_card_need_oversubscription(make_pod, release):
+def test_memory_freed_by_its_owner_and_still_open_elsewhere_is_in_no_book_before_7_2_4(make_pod, release):
+    pod = make_pod(release)
+    owner, user = pod.run("1G"), pod.run("1G")
+    owner.ok("malloc a 600M")
+    handle = owner.ok("ipcget a").values["handle"]
+    user.ok(f"ipcopen b {handle} {0 if release[0] == '5' else 1}")
+    owner.ok("free a")
+    assert pod.books()[0] == 0
+    hole = 0 if release == "7.2" else 600 * MIB  # 7.2.4 shares by dma-buf, which we follow; the others by a name of the driver's
+    assert pod.given() - pod.books()[1] == hole
+    user.end()
+    assert pod.books()[1] == pod.given()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_more_than_the_card_needs_oversubscription(make_pod, release):
+    """20 GiB on a card of 16."""
+    pieces = ("10G", "10G") if release == "5.2" else ("20G",)  # 5.2.3 gives no managed block larger than the card
     without = make_pod(release).run("40G")
-    assert without("malloc a 20G").error == 2
+    assert [without(f"malloc a{i} {size}").error for i, size in enumerate(pieces)][-1] == 2
     assert without.ok("info").total == 16 * GIB
     pod = make_pod(release)
     hip = pod.run("40G", HIP_OVERSUBSCRIBE="true")
-    hip.ok("malloc a 20G")
+    for i, size in enumerate(pieces):
+        hip.ok(f"malloc a{i} {size}")
     assert hip.ok("info").total == 40 * GIB and hip.ok("info").free == 20 * GIB
     assert pod.books()[0] == 20 * GIB
     assert hip("malloc b 21G").error == 2 and hip("last").error == 2
-    hip.ok("malloc c 20G")
-    hip.ok("free a")
-    hip.ok("free c")
+    hip.ok("malloc c 10G")
+    assert hip("malloc b 11G").error == 2
+    for name in ("a0", "c", "a1")[:len(pieces) + 1]:
+        hip.ok(f"free {name}")
     assert pod.books()[0] == 0

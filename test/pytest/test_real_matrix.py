@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "real"))
-pytest.register_assert_rewrite("matrix", "matrix_rows", "real_pod")
+pytest.register_assert_rewrite("matrix", "matrix_rows")
 import matrix  # noqa: E402
 import matrix_page  # noqa: E402
 import matrix_rows  # noqa: E402

@@ -97,14 +97,19 @@ def test_a_child_started_with_another_mask_has_the_pods(pod):
     assert len(queues(pod)) >= 6 and masks(pod) == {0xffff}
 
 
-@pytest.mark.parametrize("words, left", [("0xffffffff 0xffffffff 0xffffffff 0xff", 0xffff), ("0x3 0 0 0", 0x3),
-                                         ("0 0 0xffffffff 0", 0xffff)])
-def test_a_stream_with_a_mask_of_its_own_stays_inside_the_pods(pod, words, left):
+INSIDE = "0x3 0 0 0"
+STREAM_MASKS = {"0xffffffff 0xffffffff 0xffffffff 0xff": 0xffff, INSIDE: 0x3, "0 0 0xffffffff 0": 0xffff}
+# 5.2.3 alone fails in hipExtStreamCreateWithCUMask when the mask is not inside HSA_CU_MASK, and then hangs one time in four.
+STREAM_CASES = [(release, words) for release in RELEASES for words in STREAM_MASKS if release != "5.2" or words == INSIDE]
+
+
+@pytest.mark.parametrize("pod, words", STREAM_CASES, indirect=["pod"])
+def test_a_stream_with_a_mask_of_its_own_stays_inside_the_pods(pod, words):
     hip = pod.run(HSA_CU_MASK=PODS_MASK)
     hip(f"cumaskstream s {words}")  # some releases answer with an error of their own
     use(hip)
     seen = masks(pod)
-    assert seen <= {0xffff, left} and None not in seen
+    assert seen <= {0xffff, STREAM_MASKS[words]} and None not in seen
 
 
 def test_without_a_mask_in_the_pod_a_program_sets_its_own(pod):

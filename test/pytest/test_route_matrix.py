@@ -7,7 +7,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test" / "route"))
-import matrix  # noqa: E402
+import routes  # noqa: E402
 
 PRODUCT = Path(os.environ.get("AMVGPU_LIB", TOP / "build-hip" / "libamvgpu.so"))
 CRASH = "killed by signal 11"
@@ -33,22 +33,22 @@ def symbind_cannot_see(suite, route):
 
 @pytest.fixture(scope="module", autouse=True)
 def parts():
-    matrix.make_roots(list(matrix.SUITES))
-    matrix.make_parts()
+    routes.make_roots(list(routes.SUITES))
+    routes.make_parts()
 
 
 def show(capsys, title, suite, got):
     with capsys.disabled():
-        print(f"\n{title}: {len(matrix.rows())} functions\n{matrix.table({suite: got})}")
+        print(f"\n{title}: {len(routes.rows())} functions\n{routes.table({suite: got})}")
 
 
 def check_matrix(suite, expected, **how):
-    got = matrix.run_suite(suite, **how)
-    assert got == {route.name: expected(suite, route.name) for route in matrix.ROUTES}
+    got = routes.run_suite(suite, **how)
+    assert got == {route.name: expected(suite, route.name) for route in routes.ROUTES}
     return got
 
 
-@pytest.mark.parametrize("suite", matrix.SUITES)
+@pytest.mark.parametrize("suite", routes.SUITES)
 @pytest.mark.parametrize("forbid", [None, "in_place", "copy"],
                          ids=["as_is", "never_in_place", "never_a_copy"])
 def test_every_function_is_wrapped_by_every_route(capsys, suite, forbid):
@@ -58,12 +58,12 @@ def test_every_function_is_wrapped_by_every_route(capsys, suite, forbid):
 
 
 if PRODUCT.exists() or "AMVGPU_LIB" in os.environ:
-    @pytest.mark.parametrize("suite", matrix.SUITES)
+    @pytest.mark.parametrize("suite", routes.SUITES)
     def test_every_function_is_wrapped_by_every_route_in_the_product(capsys, suite):
         show(capsys, PRODUCT.name, suite, check_matrix(suite, holes_of_ld_so, library=PRODUCT))
 
 
-@pytest.mark.parametrize("suite", matrix.SUITES)
+@pytest.mark.parametrize("suite", routes.SUITES)
 def test_la_symbind_alone_misses_every_address_in_data(suite):
     check_matrix(suite, symbind_cannot_see, forbid="both")
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import HERE, KFD, MIB, answer, finish, line
+from machine import HERE, KFD, MIB, answer, finish, library, line, rocm, run  # noqa: F401 (fixtures)
 
 
 def test_a_vram_allocation_is_charged_to_its_process_and_kind_in_whole_pages(run):

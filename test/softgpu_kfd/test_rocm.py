@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import HERE, KFD, MIB, PROGRAMS, answer, build_hip, finish, line
+from machine import (HERE, KFD, MIB, PROGRAMS, answer, build_hip, finish, library, line, rocm,  # noqa: F401
+                     run)
 
 NEWER = ("7.2", "6.4", "5.7")
 
