@@ -36,7 +36,7 @@ LAUNCHERS = {
                    "{{\"HOME\": \"/root\", \"TERM\": \"dumb\"}})' {q}",
     "tmux": "export LC_ALL=C.UTF-8; tmux -L x -f /dev/null new-session -d {tmux}; "
             "for i in $(seq 100); do [ -e /tmp/done ] && break; sleep 0.2; done; cat /tmp/out",
-    "mpirun": "HOME=/root mpirun.openmpi --allow-run-as-root --oversubscribe --mca btl self --mca plm isolated -n 2 {c}",
+    "mpirun": "HOME=/root mpirun.openmpi --allow-run-as-root --oversubscribe --mca btl self --mca plm isolated -n 1 {c}",
     "python subprocess": "python3 -c 'import subprocess, sys; subprocess.run(sys.argv[1:], env={{}})' {c}",
     "python os.system": "python3 -c 'import os, sys; os.environ.clear(); os.system(sys.argv[1])' {q}",
     "python fork": f"python3 {AT}/workers.py fork {{q}}",

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import threading
 import textwrap
 
 import pytest
@@ -20,7 +21,7 @@ def code_object():
     output = BUILD / "test" / "globals.co"
     if not output.exists():
         output.parent.mkdir(parents=True, exist_ok=True)
-        scratch = output.with_suffix(f".{os.getpid()}")
+        scratch = output.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
         subprocess.run(["clang", "-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib",
                         "-O1", "-o", scratch, ROOT / "test" / "card" / "globals.cl"], check=True)
         scratch.rename(output)

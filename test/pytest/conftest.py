@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -29,7 +30,7 @@ def compile_c(source, output, *flags):
     output = BUILD / "test" / output
     output.parent.mkdir(parents=True, exist_ok=True)
     if not output.exists() or output.stat().st_mtime < (ROOT / source).stat().st_mtime:
-        scratch = output.with_suffix(f".{os.getpid()}")
+        scratch = output.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
         subprocess.run(["gcc", "-O2", "-g", "-Wall", "-pthread", "-o", scratch, ROOT / source, *flags, "-ldl"], check=True)
         scratch.rename(output)
     return output
