@@ -1,4 +1,4 @@
-"""libFuzzer on the text that pods and programs hand us: the kept corpus, then new inputs for AMVGPU_FUZZ_SECONDS (default 15)."""
+"""libFuzzer on the text that pods and programs hand us: the kept corpus, then new inputs for AMVGPU_FUZZ_SECONDS (default 60)."""
 import os
 import re
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 FUZZ = ROOT / "test/fuzz"
-SECONDS = os.environ.get("AMVGPU_FUZZ_SECONDS", "15")
+SECONDS = os.environ.get("AMVGPU_FUZZ_SECONDS", "60")
 
 # target: a header, and what makes it wrong
 TARGETS = {

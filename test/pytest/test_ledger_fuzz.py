@@ -13,7 +13,7 @@ def test_arbitrary_bytes_as_region_are_survived(tmp_path):
                     *map(str, SOURCES), "-o", str(program)], check=True, capture_output=True, text=True)
     new = tmp_path / "new"
     new.mkdir()
-    seconds = os.environ.get("AMVGPU_FUZZ_SECONDS", "10")
+    seconds = os.environ.get("AMVGPU_FUZZ_SECONDS", "60")
     done = subprocess.run([program, f"-max_total_time={seconds}", "-max_len=2048", "-timeout=30", "-handle_bus=0",
                            f"-artifact_prefix={tmp_path}/", str(new), str(ROOT / "test/fuzz/corpus/region")],
                           text=True, capture_output=True, timeout=int(seconds) + 240, cwd=tmp_path)
