@@ -180,7 +180,8 @@ def test_a_region_is_found_by_the_pid_of_a_process_in_another_mount_namespace(to
 def test_a_process_limited_on_its_own_is_found_by_its_pid_and_shown_as_private_with_the_reason(tool, tmp_path):
     """Nowhere to put a region: a read-only /tmp and /dev/shm."""
     inside = ["unshare", "--mount", "sh", "-c",
-              'mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"]
+              'mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp && mount -t tmpfs -o ro none /dev/shm && exec "$@"',
+              "sh"]
     with Actor("/proc/nowhere", LIMIT, f"requested=0:{GIB}", BOUND, prefix=inside) as actor:
         shown = only_region(tool.json("status", "--json", "--pid", actor.pid))
     assert shown["region"] == f"private:{actor.pid}"
