@@ -6,7 +6,6 @@ import functools
 import json
 import pathlib
 import subprocess
-import tempfile
 
 import measure
 

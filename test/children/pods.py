@@ -2,7 +2,6 @@
 
 A root is a copy made of hard links, so that files of its own (/etc/ld.so.preload) can be put in; never this machine's.
 """
-import fcntl
 import os
 import shutil
 import subprocess

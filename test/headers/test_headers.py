@@ -1,5 +1,4 @@
 """src/hip/hip_api.def and src/hip/hip_abi.h against HIP's own headers and libraries, of each release."""
-import os
 import re
 import subprocess
 import sys

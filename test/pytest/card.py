@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from conftest import AMVGPU, BUILD, LIBRARY, ROOT, Pod, Program, clean_environment, compile_c
+from conftest import BUILD, LIBRARY, ROOT, Pod, Program, clean_environment, compile_c
 
 KFD = ROOT / "softgpu" / "kfd"
 EMULATION = BUILD / "all" / "softgpu" / "kfd"

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BUILD, LIBRARY, ROOT, clean_environment
+from conftest import LIBRARY, ROOT, clean_environment
 
 
 def run(command, **options):
@@ -61,7 +61,7 @@ def test_another_build_folder_type_and_compiler_give_the_same_library(tmp_path, 
     run(["make", "-f", "Makefile.hip", "all", f"BUILD_DIR={out}", "BUILD_TYPE=Debug", "ROCM_HOME=/nowhere"],
         env=clean_environment(CC=compiler))
     run(["test/check_glibc_abi.sh", out / "libamvgpu.so"])
-    assert f"CMAKE_BUILD_TYPE:STRING=Debug" in (out / "CMakeCache.txt").read_text()
+    assert "CMAKE_BUILD_TYPE:STRING=Debug" in (out / "CMakeCache.txt").read_text()
     subprocess.run(["/bin/true"], env=clean_environment(LD_AUDIT=out / "libamvgpu.so"), check=True)
 
 

@@ -1,7 +1,7 @@
 """The physical book is what the driver gave: to the byte, for every process and device, after everything a program does."""
 import pytest
 from conftest import GIB, KIB, MIB
-from card import RELEASES, assert_books_are_true, code_object, parameters, pod_on  # noqa: F401
+from card import assert_books_are_true, code_object, parameters, pod_on  # noqa: F401
 
 VMM = ("7.2", "6.4")  # the others answer hipMemAddressReserve with nothing (measured)
 

@@ -1,9 +1,8 @@
 """Programs that ask no HIP: HSA, KFD and DRM directly. Each is limited, and each test says by which tier."""
 import subprocess
 
-import pytest
-from conftest import BUILD, GIB, MIB, ROOT, clean_environment
-from card import RELEASES, assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
+from conftest import BUILD, MIB, ROOT
+from card import assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
 
 HSASH = "test/card/hsash.c"
 OUT_OF_RESOURCES = 0x1008

@@ -1,7 +1,7 @@
 """What no allocator was asked for: code, scratch, pools' chunks. It is counted, the next request is refused, nothing aborts."""
 import pytest
-from conftest import GIB, MIB
-from card import RELEASES, SCRATCH_RESERVE, assert_books_are_true, code_object, parameters, pod_on  # noqa: F401
+from conftest import MIB
+from card import SCRATCH_RESERVE, assert_books_are_true, code_object, parameters, pod_on  # noqa: F401
 
 HSASH = "test/card/hsash.c"
 

@@ -2,8 +2,7 @@
 import re
 
 import pytest
-from conftest import MIB
-from card import RELEASES, end, parameters, pod_on, said  # noqa: F401
+from card import end, parameters, pod_on  # noqa: F401
 
 HSASH = "test/card/hsash.c"
 

@@ -1,11 +1,10 @@
 """What a process was given is the ceiling for whatever it starts, also where no pod specification says anything."""
 import json
-import os
 import subprocess
 import sys
 
 import pytest
-from conftest import LIBRARY, clean_environment
+from conftest import LIBRARY
 
 GIVEN = {"HIP_DEVICE_MEMORY_LIMIT_0": "1024m", "HIP_DEVICE_MEMORY_LIMIT_1": "2G", "HSA_CU_MASK": "0:0-7", "AMD_TASK_PRIORITY": "1",
          "HIP_VISIBLE_DEVICES": "0,1"}

@@ -1,5 +1,6 @@
 """What the tests of softgpu/kfd share: the library, the runtimes, a run with its oracle and log."""
 
+import functools
 import json
 import os
 import pathlib
@@ -11,6 +12,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+sys.path.insert(0, str(TOP / "test" / "container"))
+from tool import build_emulated_driver  # noqa: E402
+
 KFD = TOP / "softgpu" / "kfd"
 BUILD = TOP / "build" / "softgpu-kfd"
 PROGRAMS = TOP / "build" / "test-softgpu-kfd"
@@ -20,8 +24,7 @@ RELEASES = ["7.2", "6.4", "5.7", "5.2"]
 
 @pytest.fixture(scope="session")
 def library():
-    subprocess.run(["cmake", "-S", KFD, "-B", BUILD], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", BUILD], check=True, stdout=subprocess.DEVNULL)
+    build_emulated_driver()
     return BUILD / "libkfdemu.so"
 
 
@@ -37,17 +40,24 @@ def unpack(release):
     return pathlib.Path(done.stdout.strip())
 
 
-def build_hip(name, release):
-    """A C program of this folder, built against a release's own headers."""
-    root = unpack(release)
-    source, target = HERE / f"{name}.c", PROGRAMS / f"{name}-{release}"
-    if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
-        return target
+def build(name, *flags, target=None):
+    """A C program of this folder; several workers may build it while another one runs it."""
+    target = PROGRAMS / (target or name)
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wno-deprecated-declarations", "-D__HIP_PLATFORM_AMD__",
-                    f"-I{root}/usr/include", source, "-o", target, f"{root}/usr/lib/x86_64-linux-gnu/libamdhip64.so",
-                    "-Wl,--allow-shlib-undefined"], check=True)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    source = HERE / f"{name.split('.')[0]}.c"
+    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", source, "-o", scratch, *flags], check=True)
+    scratch.rename(target)
     return target
+
+
+@functools.cache
+def build_hip(name, release):
+    """The same against a release's own headers and library."""
+    root = unpack(release)
+    return build(name, "-Wno-deprecated-declarations", "-Wno-missing-field-initializers", "-Wno-unused-result",
+                 "-D__HIP_PLATFORM_AMD__", f"-I{root}/usr/include", f"{root}/usr/lib/x86_64-linux-gnu/libamdhip64.so",
+                 "-Wl,--allow-shlib-undefined", target=f"{name}-{release}")
 
 
 class Run:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 
-import pytest
 
 from machine import HERE, KFD, MIB, answer, finish, library, line, rocm, run  # noqa: F401 (fixtures)
 

@@ -3,12 +3,10 @@
 import os
 import re
 import signal
-import subprocess
 
 import pytest
 
-from machine import (HERE, KFD, MIB, PROGRAMS, answer, build_hip, finish, library, line, rocm,  # noqa: F401
-                     run)
+from machine import MIB, answer, build, build_hip, finish, library, line, rocm, run  # noqa: F401
 
 NEWER = ("7.2", "6.4", "5.7")
 
@@ -16,13 +14,6 @@ NEWER = ("7.2", "6.4", "5.7")
 @pytest.fixture(scope="session")
 def steps(rocm):
     return build_hip("steps", rocm)
-
-
-def build(name, *flags):
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    target = PROGRAMS / name
-    subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", HERE / f"{name.split('.')[0]}.c", "-o", target, *flags], check=True)
-    return target
 
 
 def results(text):
