@@ -125,7 +125,7 @@ static void count_add(struct shard *s, int64_t change)
 	__atomic_store_n(&s->count, s->count + (uint64_t)change, __ATOMIC_RELAXED);
 }
 
-static void insert(struct shard *s, uint64_t hash, struct entry e)
+static inline void insert(struct shard *s, uint64_t hash, struct entry e)
 {
 	uint64_t i = home(s, hash);
 
@@ -153,7 +153,7 @@ static __attribute__((noinline)) bool grow(struct shard *s)
 	return true;
 }
 
-static struct entry *search(struct shard *s, uint64_t hash, uint64_t key, unsigned classes)
+static inline __attribute__((always_inline)) struct entry *search(struct shard *s, uint64_t hash, uint64_t key, unsigned classes)
 {
 	if (!s->capacity)
 		return NULL;
@@ -165,7 +165,7 @@ static struct entry *search(struct shard *s, uint64_t hash, uint64_t key, unsign
 }
 
 /* Closes the gap: every entry behind it that may not stand before its home moves up. */
-static void erase(struct shard *s, struct entry *gone)
+static inline void erase(struct shard *s, struct entry *gone)
 {
 	uint64_t gap = (uint64_t)(gone - s->entries);
 

@@ -308,11 +308,21 @@ static inline bool may_be_counted(uint32_t command)
 	return (letter == 'K' || letter == 'd') && numbers >> (command & 63) & 1;
 }
 
+/* Whether an outer ioctl or close on this thread is being counted. */
+static inline __attribute__((always_inline)) bool is_nested(void)
+{
+	if (gate_thread.in_ioctl)
+		return gate_is_going_on((uintptr_t)__builtin_frame_address(0));
+	if (!gate_thread.inside)
+		gate_mark();
+	return false;
+}
+
 __attribute__((noinline)) static int ioctl_slow(const struct call *call, void *args)
 {
 	int result;
 
-	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !is_ready(call->command))
+	if (is_nested() || !args || !settings_ask_anything() || !is_ready(call->command))
 		return go_on(call, args);
 	gate_thread.in_ioctl = 1;
 	result = counted(call, args);
@@ -336,7 +346,7 @@ __attribute__((noinline)) static int close_slow(int (*real)(int), int fd)
 	struct physical_closing closing;
 	int result;
 
-	if (gate_thread.in_ioctl || !physical_close_begin(&closing, fd))
+	if (is_nested() || !physical_close_begin(&closing, fd))
 		return real(fd);
 	gate_thread.in_ioctl = 1;
 	result = real(fd);

@@ -10,13 +10,18 @@
 #include "open.h"
 #include "view.h"
 
+static __attribute__((noinline, cold)) void wipe_if_forked(struct ledger *l)
+{
+	if (l->kept.opener_pid && l->kept.opener_pid != sys_getpid())
+		bytes_clear(&l->state, sizeof l->state);
+}
+
 static inline struct region *ledger_region(struct ledger *l)
 {
 	struct region *r;
 
-	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0) && l->kept.opener_pid &&
-	    l->kept.opener_pid != sys_getpid())
-		bytes_clear(&l->state, sizeof l->state);
+	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0))
+		wipe_if_forked(l);
 	r = atomic_load_explicit(&l->state.region, memory_order_acquire);
 	return __builtin_expect(r != NULL, 1) ? r : ledger_open_once(l);
 }
