@@ -398,24 +398,22 @@ static void remember_rocm(const struct elf_object *object)
 	}
 }
 
-struct patch_result ioctl_objopen(struct elf_object *object)
+void ioctl_objopen(struct elf_object *object, struct patch_batch *batch)
 {
-	struct patch_result nothing = { .way = PATCH_NONE };
 	unsigned k = 0;
 
 	topology_objopen(object);
 	if (elf_object_find(object, "hsa_iterate_agents", NULL) || elf_object_find(object, "hsaKmtOpenKFD", NULL))
 		remember_rocm(object);
 	if (!elf_object_find(object, "ioctl", NULL))
-		return nothing;
+		return;
 	while (k < IOCTL_COPIES && copies[k].map)
 		k++;
 	if (k == IOCTL_COPIES)
-		return nothing;
+		return;
 	elf_patch_undo(&copies[k].patched);
 	copies[k] = (struct ioctl_copy){ .map = object->map };
-	copies[k].patched = elf_patch(object, patches[k], 2);
-	return copies[k].patched;
+	patch_batch_add(batch, patches[k], 2, &copies[k].patched);
 }
 
 /* The originals stay until the place is taken again: exit closes every object, libc too, while threads still run in it. */
