@@ -632,12 +632,6 @@ const char *hip_function_name(enum hip_function function)
 	return function < HIP_FUNCTIONS ? patches_stub_0[function].name : "?";
 }
 
-/* An interposer (torch_memory_saver) exports hipMalloc and hipFree; the runtime also counts devices. */
-bool hip_is_provider(const struct elf_object *object)
-{
-	return elf_object_find(object, "hipMalloc", NULL) && elf_object_find(object, "hipGetDeviceCount", NULL);
-}
-
 static int release_of(const struct elf_object *object)
 {
 	if (elf_object_find(object, "hipMemPrefetchAsync_v2", NULL))
