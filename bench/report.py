@@ -63,7 +63,7 @@ def targets(r):
         row("the same, p99 added", tail, 1000, ns, "the same"),
         row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows of 24 bytes: 6 cache lines read"),
         row("a refused hipMalloc, one process (more: see Slots in use)", refused["added"], 2000, ns,
-            f"{ns(2 * call)}: two readings of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
+            f"{ns(call)}: a reading of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
         row("an un-wrapped call, beyond the noise", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),
         row("start-up of `true`", true["added"], 0.05, ms, f"{ms(true['nothing_added'])}: an audit library that does nothing"),
         row("the same, share of the start", 100 * true["added"] / true["without"], 2, lambda v: f"{v:.1f} %",

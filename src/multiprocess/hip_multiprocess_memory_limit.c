@@ -131,9 +131,9 @@ static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows 
 static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledger *l, const struct rows *b,
 								    uint64_t n)
 {
-	uint64_t deadline = ledger_now_ns() + l->kept.wait_ns;
 	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, -1);
 	enum ledger_outcome out;
+	uint64_t deadline;
 	int lock;
 
 	if (atomic_load(&l->state.is_private) || !rows_have_dead(b, &judge)) {
@@ -141,6 +141,7 @@ static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledge
 		if (out != LEDGER_GRANTED)
 			return out;
 	}
+	deadline = ledger_now_ns() + l->kept.wait_ns;
 	lifetime_fd_renew(l);
 	lock = queue_lock(l, deadline);
 	if (lock < 0)
