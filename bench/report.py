@@ -61,7 +61,7 @@ def targets(r):
         row(f"hipMalloc + hipFree, median added, worst of {len(pair)} measurements (best {ns(pair[0])})", pair[-1], 120, ns,
             f"{ns(5 * atomic)}: five atomic additions (asked, granted, gone; what is remembered, twice)"),
         row("the same, p99 added", tail, 1000, ns, "the same"),
-        row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows of 24 bytes: 6 cache lines read"),
+        row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows: 16 cache lines read"),
         row("a refused hipMalloc, one process (more: see Slots in use)", refused["added"], 2000, ns,
             f"{ns(call)}: a reading of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
         row("an un-wrapped call, beyond the noise", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),

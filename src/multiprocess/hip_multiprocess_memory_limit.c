@@ -41,7 +41,7 @@ static inline bool rows_find(struct ledger *l, unsigned device, enum ledger_book
 	*b = (struct rows){
 	    .region = r,
 	    .row = r->row[device][book],
-	    .mine = &r->row[device][book][l->state.slot],
+	    .mine = &r->row[device][book][region_row_index(l->state.slot)],
 	    .own = &l->state.own[device][book],
 	    .limit = rows_limit(atomic_load_explicit(&r->header.limit[device], memory_order_relaxed)),
 	    .own_bound = rows_limit(l->kept.own_bound[device]),
