@@ -8,9 +8,10 @@ import sys
 import time
 
 import pytest
-from conftest import MIB, ROOT, compile_c
+from conftest import GIB, MIB, ROOT, compile_c
 
 sys.path.insert(0, str(ROOT / "test" / "real"))
+from gguf import write_model  # noqa: E402
 from real_programs import CARD, LIB, LIMIT, Programs  # noqa: E402
 
 pytestmark = pytest.mark.slow  # the first run downloads
@@ -247,3 +248,23 @@ def test_llama_cpp_loads_buffers_up_to_the_limit_and_is_told_out_of_memory(unpac
         status, out, err = run(script, backend)
         assert (status, out.split()[-2:]) == (0, ["loaded", str(most)]), err
         assert "out of memory" in err
+
+
+def bench_model(llama, model, **options):
+    """llama-bench finds its backends in the folder it is started in."""
+    return llama.output("llama-bench", "-m", model, "-ngl", "99", "-p", "0", "-n", "1", "-r", "1", "-mg", "0", "-sm", "none",
+                        cwd=llama.root / LIB / "ggml" / "backends0", **options)
+
+
+def test_llama_cpp_loads_a_model_and_computes_a_token_unless_its_weights_pass_the_limit(unpack, tmp_path):
+    model = tmp_path / "model.gguf"
+    weights = write_model(model)  # 512 MiB, of which the disk holds nothing
+    for limit in (None, GIB):
+        llama = unpack("6.4-large")
+        status, out, err = bench_model(llama, model, **without_us(limit))
+        assert status == 0 and re.search(r"ROCm .* tg1 ", out), err
+        assert weights <= llama.peak() <= GIB
+    llama = unpack("6.4-large")
+    status, out, err = bench_model(llama, model, limit=256 * MIB)
+    assert status == 1 and "out of memory" in err and "failed to load model" in err
+    assert llama.peak() <= 256 * MIB
