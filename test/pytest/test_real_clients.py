@@ -148,12 +148,12 @@ assert rocblas.rocblas_destroy_handle(handle) == 0
 
 
 def test_rocblas_bench_reports_the_limit(unpack):
+    """Then it ends: librocm_smi64 does not start on emulated cards."""
     programs = unpack("6.4-large")
     bench = programs.root / "usr" / "libexec" / "rocm" / "librocblas4-bench" / "rocblas-bench"
     for run, size in ((programs.output, LIMIT), (programs.bare, CARD)):
         status, out, err = run(bench, "-f", "axpy", "-r", "s", "-n", "1000")
-        assert re.findall(r"with ([\d.]+) GB memory", out) == [f"{size / 1e9:.1f}"] * 2
-        assert "rsmi_init" in err  # as far as it gets: there is no card to monitor
+        assert re.findall(r"with ([\d.]+) GB memory", out) == [f"{size / 1e9:.1f}"] * 2, err
 
 
 def test_a_rocblas_workspace_is_refused_over_the_limit(unpack):

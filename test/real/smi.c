@@ -1,6 +1,7 @@
-/* librocm_smi64 for RCCL, where there is no card to monitor: two cards at the addresses of the emulation, linked by XGMI.
+/* librocm_smi64 for RCCL above softgpu/kfd: two cards at the addresses of the emulation, linked by XGMI.
  *
- * AMD's own reads /sys/class/drm, past softgpu/kfd, and ends in an assertion. RCCL asks it about links, not about memory. */
+ * AMD's own asserts that an entry of /sys/class/drm is a link, which the emulation's are not. RCCL asks it
+ * about links between cards, not about memory. */
 #include <stdint.h>
 
 enum { DONE = 0, NOT_SUPPORTED = 2, XGMI = 2 };
