@@ -439,7 +439,7 @@ static hipError_t hipDeviceGetMemPool_wrapper(hipMemPool_t *pool, int device, st
 	return remember_pool(result, pool, device);
 }
 
-/* ---- Graphs: alloc nodes take memory at the first launch, whatever the launch's result says ---- */
+/* ---- Graphs: alloc nodes take memory at the first launch (5.7.1: when they are made), whatever the result says ---- */
 
 static hipError_t remember_exec(hipError_t result, hipGraphExec_t *exec, uint64_t bytes, int ordinal)
 {

@@ -71,6 +71,58 @@ def test_a_pool_that_asks_a_full_pod_for_more_breaks_nothing(make_pod, release):
     assert last_chunk_of_a_full_card(make_pod(release).run("1G")) == 0
 
 
+def graph_that_allocates(hip, name, size):
+    """A graph with one alloc node, captured and instantiated; the address it was given."""
+    hip.ok("begin s")
+    address = hip.ok(f"async n{name} {size} s").values["ptr"]
+    hip.ok(f"end s {name}")
+    hip.ok(f"instantiate x{name} {name}")
+    return address
+
+
+@pytest.mark.parametrize("release", ("5.7", "6.4", "7.2"))  # 5.2.3 captures no allocation
+def test_a_graphs_memory_is_in_the_physical_book_from_the_moment_the_driver_gives_it(make_pod, release):
+    """5.7.1 takes it at the capture, later releases at the launch; what is requested is charged at the launch by all."""
+    at_capture = release == "5.7"
+    pod = make_pod(release)
+    hip = pod.run("1G")
+    hip.ok("stream s")
+    hip.ok("malloc first 1M")  # and what the device needs for itself
+    requested, before = pod.books()
+    graph_that_allocates(hip, "g", "400M")
+    assert pod.books() == (requested, pod.given())
+    assert (pod.given() - before >= 400 * MIB) == at_capture
+    hip.ok("launch xg s")
+    hip.ok("sync s")
+    assert pod.books() == (requested + 400 * MIB, pod.given())
+    assert pod.given() - before >= 400 * MIB
+
+
+@pytest.mark.parametrize("release", ("5.7", "6.4", "7.2"))
+def test_graphs_never_take_more_than_the_limit_whenever_they_take_it(make_pod, release):
+    pod = make_pod(release)
+    hip = pod.run("1G")
+    hip.ok("stream s")
+    addresses = [graph_that_allocates(hip, f"g{k}", "400M") for k in range(3)]
+    assert (addresses[2] == "(nil)") == (release == "5.7")
+    answers = []
+    for k in range(3):
+        answers.append(hip(f"launch xg{k} s").error)
+        hip.ok("sync s")
+    assert answers == [0, 0, 2]
+    assert pod.given(which="peak") <= GIB
+    assert pod.books()[1] == pod.given()
+
+
+def test_5_7_1_captures_an_allocation_that_a_full_card_refused_as_success_with_null_by_itself(make_pod):
+    """The same without us; there its launch says success as well."""
+    hip = make_pod("5.7", vram_mb=1024).run(None, audit=None)
+    hip.ok("stream s")
+    addresses = [graph_that_allocates(hip, f"g{k}", "400M") for k in range(3)]
+    assert addresses[2] == "(nil)"
+    hip.ok("launch xg2 s")
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_refused_program_ends_well_on_every_release(make_pod, release):
     hip = make_pod(release).run("256M")

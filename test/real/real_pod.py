@@ -65,12 +65,12 @@ class RealPod(Pod):
         self.programs.append(program)
         return program
 
-    def start(self, *program, audit=LIBRARY, options=(), limit=None, **extra):
+    def start(self, *program, audit=LIBRARY, options=(), limit=None, cwd=None, **extra):
         """Starts any program, with pipes."""
         if limit is not None:
             extra.setdefault("HIP_DEVICE_MEMORY_LIMIT", limit)
         return subprocess.Popen(self.command(*program, audit=audit, options=options), text=True, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(**extra))
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(**extra), cwd=cwd)
 
     def output(self, *program, timeout=120, **options):
         """Runs any program to its end: exit status, standard output, standard error."""
