@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "test" / "real"))
 from gguf import write_model  # noqa: E402
 from real_programs import CARD, LIB, LIMIT, Programs  # noqa: E402
 
-pytestmark = pytest.mark.slow  # the first run downloads
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]  # the first run downloads; one worker waits for it
 
 WITH_UCX_ROCM = ("5.7", "6.4", "7.2")
 

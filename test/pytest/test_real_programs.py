@@ -14,7 +14,8 @@ pytestmark = pytest.mark.slow  # the first run downloads
 WITHOUT_UCX_ROCM = ("5.2",)  # Debian's UCX of that suite is built without it
 
 
-@pytest.fixture(params=RELEASES)
+# The first of a release downloads: one worker waits for it.
+@pytest.fixture(params=[pytest.param(release, marks=pytest.mark.xdist_group(f"programs-{release}")) for release in RELEASES])
 def programs(request, tmp_path):
     programs = Programs(tmp_path, request.param)
     yield programs
