@@ -1,6 +1,7 @@
 /* See ioctl.h. */
 #include "ioctl.h"
 
+#include "descriptors.h"
 #include "kfd_abi.h"
 #include "memory.h"
 #include "queues.h"
@@ -57,13 +58,6 @@ static int fail(int error)
 	return -1;
 }
 
-static uint64_t inode_of(int fd)
-{
-	struct stat st;
-
-	return sys_fstat(fd, &st) ? 0 : st.st_ino;
-}
-
 static uint64_t whole_pages(uint64_t size)
 {
 	return size > UINT64_MAX - 4095 ? UINT64_MAX : (size + 4095) & ~(uint64_t)4095;
@@ -111,7 +105,7 @@ static int kfd_free(const struct call *call, struct kfd_free_memory *args)
  * buffer. */
 static void hold_dmabuf(int fd, uint64_t buffer)
 {
-	physical_hold(NAME_INODE, inode_of(fd), buffer);
+	physical_hold(NAME_INODE, descriptors_inode(fd), buffer);
 	physical_hold(NAME_DESCRIPTOR, physical_descriptor_key(fd), buffer);
 }
 
@@ -126,7 +120,7 @@ static int kfd_export(const struct call *call, struct kfd_export_dmabuf *args)
 
 static int kfd_import(const struct call *call, struct kfd_import_dmabuf *args)
 {
-	uint64_t buffer = physical_find(NAME_INODE, inode_of((int)args->dmabuf_fd));
+	uint64_t buffer = physical_find(NAME_INODE, descriptors_inode((int)args->dmabuf_fd));
 	int result = go_on(call, args);
 
 	if (!result && physical_find(NAME_KFD_HANDLE, args->handle) != buffer)
@@ -171,7 +165,6 @@ static int kfd_svm(const struct call *call, struct kfd_svm *args)
 
 /* ---- DRM ---- */
 
-/* A render node's minor number is what the topology calls it. */
 static const struct topology_gpu *gpu_of_file(int fd)
 {
 	enum { DRM_MAJOR = 226 };
@@ -182,7 +175,7 @@ static const struct topology_gpu *gpu_of_file(int fd)
 		return NULL;
 	major = (uint32_t)(st.st_rdev >> 8 & 0xfff);
 	minor = (uint32_t)((st.st_rdev & 0xff) | (st.st_rdev >> 12 & 0xfff00));
-	return major == DRM_MAJOR ? topology_by_render_minor(minor) : NULL;
+	return major == DRM_MAJOR ? topology_by_drm_minor(minor) : NULL;
 }
 
 static int drm_create(const struct call *call, union drm_gem_create *args)
@@ -226,7 +219,7 @@ static int drm_export(const struct call *call, struct drm_prime *args)
 /* The same buffer imported twice into one file has one handle and one hold. */
 static int drm_import(const struct call *call, struct drm_prime *args)
 {
-	uint64_t buffer = physical_find(NAME_INODE, inode_of(args->fd)), key;
+	uint64_t buffer = physical_find(NAME_INODE, descriptors_inode(args->fd)), key;
 	int result = go_on(call, args);
 
 	key = physical_gem_key(call->fd, args->handle);

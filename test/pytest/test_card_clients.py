@@ -1,6 +1,7 @@
 """Programs that ask no HIP: HSA, KFD and DRM directly. Each is limited, and each test says by which tier."""
 import subprocess
 
+import pytest
 from conftest import BUILD, MIB, ROOT
 from card import assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
 
@@ -255,7 +256,7 @@ say("freed")
 wait_for_line()
 """)
     assert said(exporter) == "ready"
-    importer = kfd(pod, SEND + f"kfd.import_(receive({path!r})); say('imported'); wait_for_line()")
+    importer = kfd(pod, SEND + f"fd = receive({path!r}); kfd.import_(fd); os.close(fd); say('imported'); wait_for_line()")
     assert said(importer) == "imported"
     go_on(exporter)
     assert said(exporter) == "freed"
@@ -383,6 +384,81 @@ wait_for_line()
         assert pod.charged()[client.pid] == expected
         assert_books_are_true(pod)
         go_on(client)
+
+
+def test_a_card_is_the_same_by_its_primary_node(pod_on):
+    pod = pod_on("7.2", cards=(1024, 1024))
+    client = pod.client("""
+first, second, render = Drm(0), Drm(1), Drm(129)
+first.create(200 * MIB)
+second.create(100 * MIB)
+say(error_of(first.create, 100 * MIB), error_of(second.create, 200 * MIB), error_of(render.create, 200 * MIB))
+wait_for_line()
+os.close(first.fd)
+say(error_of(Drm(128).create, 200 * MIB))
+wait_for_line()
+""", limit="256M")
+    assert said(client) == "ENOMEM ENOMEM ENOMEM"
+    assert pod.charged()[client.pid] == {0: 200 * MIB, 1: 100 * MIB}
+    assert_books_are_true(pod)
+    go_on(client)
+    assert said(client) == "no error"
+    assert pod.peak(0) <= 256 * MIB and pod.peak(1) <= 256 * MIB
+
+
+DUPLICATES = {"dup": "os.dup({})", "dup2": "os.dup2({}, 200)", "fcntl": "fcntl.fcntl({}, fcntl.F_DUPFD_CLOEXEC, 100)"}
+
+
+@pytest.mark.parametrize("way", DUPLICATES)
+@pytest.mark.parametrize("order", [("free", "close"), ("close", "free")])
+def test_a_duplicate_of_a_dma_bufs_descriptor_keeps_the_charge(pod_on, way, order):
+    pod = pod_on("7.2")
+    client = kfd(pod, f"""
+handle = kfd.allocate(200 * MIB)
+fd = kfd.export(handle)
+again = {DUPLICATES[way].format("fd")}
+steps = dict(free=lambda: kfd.free(handle), close=lambda: os.close(fd))
+for step in {order}:
+    steps[step]()
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+third = os.dup(again)
+os.close(again)
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+os.close(third)
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+""")
+    for expected in ("ENOMEM", "ENOMEM", "no error"):
+        assert said(client) == expected
+        assert_books_are_true(pod)
+        go_on(client)
+    assert pod.peak() <= 256 * MIB
+
+
+@pytest.mark.parametrize("way", DUPLICATES)
+def test_a_duplicate_of_a_drm_file_keeps_what_was_made_in_it(pod_on, way):
+    pod = pod_on("7.2")
+    client = pod.client(f"""
+drm, another = Drm(), Drm()
+handles = [drm.create(60 * MIB) for _ in range(3)]
+again = Drm(fd={DUPLICATES[way].format("drm.fd")})
+os.close(drm.fd)
+say(error_of(another.create, 100 * MIB))
+wait_for_line()
+again.close_handle(handles[1])
+say(error_of(again.create, 100 * MIB), error_of(another.create, 100 * MIB))
+wait_for_line()
+os.close(again.fd)
+say(error_of(another.create, 200 * MIB))
+wait_for_line()
+""", limit="256M")
+    for expected in ("ENOMEM", "no error ENOMEM", "no error"):
+        assert said(client) == expected
+        assert_books_are_true(pod)
+        go_on(client)
+    assert pod.peak() <= 256 * MIB
 
 
 def test_a_libdrm_amdgpu_program_is_refused_with_enomem(pod_on):
