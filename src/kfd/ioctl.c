@@ -7,6 +7,7 @@
 #include "queues.h"
 #include "topology.h"
 #include "../hip/gate.h"
+#include "../hip/migration.h"
 #include "../hip/settings.h"
 #include "../loader/program_libc.h"
 #include "../sys/sys.h"
@@ -143,23 +144,34 @@ static int kfd_available(const struct call *call, struct kfd_available_memory *a
 	return result;
 }
 
+/* Where the call sends the range: a prefetch rather than a preferred location. False: nowhere. */
+static bool svm_location(const struct kfd_svm *args, uint32_t *gpu_id)
+{
+	bool is_given = false;
+
+	for (uint32_t i = 0; i < args->nattr; i++) {
+		if (args->attrs[i].value == KFD_SVM_LOCATION_UNDEFINED)
+			continue;
+		if (args->attrs[i].type == KFD_SVM_ATTR_PREFETCH_LOC) {
+			*gpu_id = args->attrs[i].value;
+			return true;
+		}
+		if (args->attrs[i].type == KFD_SVM_ATTR_PREFERRED_LOC) {
+			*gpu_id = args->attrs[i].value;
+			is_given = true;
+		}
+	}
+	return is_given;
+}
+
 /* Managed memory moves to the GPU and back at the driver's will; a prefetch or a preferred location is what we can see. */
 static int kfd_svm(const struct call *call, struct kfd_svm *args)
 {
 	int result = go_on(call, args);
+	uint32_t gpu_id = 0;
 
-	for (uint32_t i = 0; !result && args->op == KFD_SVM_OP_SET_ATTR && i < args->nattr; i++) {
-		const struct topology_gpu *gpu;
-
-		if (args->attrs[i].type != KFD_SVM_ATTR_PREFETCH_LOC &&
-		    args->attrs[i].type != KFD_SVM_ATTR_PREFERRED_LOC)
-			continue;
-		gpu = topology_by_gpu_id(args->attrs[i].value);
-		if (device_of(gpu) >= 0) {
-			ledger_note_migrated(gate_ledger(), (unsigned)device_of(gpu), (int64_t)args->size);
-			break;
-		}
-	}
+	if (!result && args->op == KFD_SVM_OP_SET_ATTR && svm_location(args, &gpu_id))
+		migration_set(gpu_id ? device_of(topology_by_gpu_id(gpu_id)) : TOPOLOGY_NONE, args->start_addr, args->size);
 	return result;
 }
 

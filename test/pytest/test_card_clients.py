@@ -298,18 +298,58 @@ wait_for_line()
     assert_books_are_true(pod)
 
 
-def test_a_prefetch_is_reported_as_migrated_and_is_in_no_book(pod_on):
-    pod = pod_on("7.2")
-    hip = pod.run("1G")
-    hip.ok("managed a 64M")
-    before = pod.charged().get(hip.pid, {})
-    hip.ok("prefetch a 64M 0")
-    hip.ok("devsync")
+def migrated(pod):
     (region,) = pod.status()["regions"]
-    (device,) = region["processes"][0]["devices"]
-    assert device["managed_bytes"] >= 64 * MIB
-    assert device["requested_bytes"] == 64 * MIB
-    assert pod.charged()[hip.pid].get(0, 0) - before.get(0, 0) < MIB
+    (process,) = region["processes"]
+    return sum(device["managed_bytes"] for device in process["devices"])
+
+
+@parameters()
+def test_migrated_memory_is_in_no_book_and_goes_down_with_a_prefetch_back_and_a_free(pod_on, release):
+    pod = pod_on(release)
+    hip = pod.run("1G")
+    hip.ok("stream s")
+    hip.ok("managed a 64M")
+    hip.ok("managed b 8M")
+    hip.ok("prefetch b 8M 0")
+    queues = migrated(pod) - 8 * MIB  # their save areas: 61 MiB each from 5.7 on
+    charged = pod.charged()[hip.pid]
+    for line, expected in (("prefetch a 64M 0", 72), ("prefetch a 64M 0", 72), ("prefetch a+16777216 8M -1", 64),
+                           ("prefetch a+16777216 8M 0", 72), ("prefetch a 64M -1", 8), ("prefetch a+33554432 32M 0", 40),
+                           ("free a", 8), ("free b", 0)):
+        hip.ok(line)
+        hip.ok("devsync")
+        assert migrated(pod) == queues + expected * MIB, line
+        assert pod.charged()[hip.pid] == charged
+    (region,) = pod.status()["regions"]
+    assert region["devices"][0]["requested_bytes"] == 0
+
+
+def test_a_queues_save_area_and_a_preferred_location_are_reported_as_long_as_they_are(pod_on):
+    pod = pod_on("7.2")
+    client = kfd(pod, """
+import mmap
+def prefer(address, size, gpu_id):
+    call(kfd.fd, kfd_command(0x20, 24), "QQIIII", address, size, 0, 1, 0, gpu_id)
+kfd.allocate(MIB)
+say("start"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, FIRST_GPU_ID)
+say("preferred"); wait_for_line()
+kfd.prefetch(0x7100000000, 61 * MIB, FIRST_GPU_ID)
+queue = kfd.create_queue(save=0x7100000000)
+say("queue"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, 0xffffffff)
+say("undefined"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, 0)
+say("host"); wait_for_line()
+call(kfd.fd, kfd_command(0x03, 8), "II", queue, 0)
+say("destroyed"); wait_for_line()
+""")
+    for word, expected in (("start", 0), ("preferred", 32), ("queue", 93), ("undefined", 93), ("host", 61), ("destroyed", 0)):
+        assert said(client) == word
+        assert migrated(pod) == expected * MIB
+        go_on(client)
+    end(client)
 
 
 def test_a_real_device_without_a_limit_is_not_counted_and_no_region_is_made(pod_on):
