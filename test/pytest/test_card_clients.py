@@ -501,6 +501,28 @@ wait_for_line()
     assert pod.peak() <= 256 * MIB
 
 
+def test_a_duplicate_keeps_the_charge_where_a_filter_forbids_to_compare_descriptors(pod_on):
+    """As containers' seccomp filters do. Any other file of the same node passes for a duplicate then."""
+    pod = pod_on("7.2")
+    client = pod.client("""
+drm = Drm()
+drm.create(200 * MIB)
+again = Drm(fd=os.dup(drm.fd))
+# load the number; kcmp: EPERM; all else: allowed
+filter = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 312, 0x06, 0, 0, 0x00050001, 0x06, 0, 0, 0x7fff0000)
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(keep := ctypes.create_string_buffer(filter))))
+libc = ctypes.CDLL(None, use_errno=True)
+say(libc.prctl(38, 1, 0, 0, 0), libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0),
+    libc.syscall(312, os.getpid(), os.getpid(), 0, 0, 1))
+os.close(drm.fd)
+say(error_of(again.create, 100 * MIB))
+wait_for_line()
+""", limit="256M")
+    assert said(client) == "0 0 -1"
+    assert said(client) == "ENOMEM"
+    assert_books_are_true(pod)
+
+
 def test_a_libdrm_amdgpu_program_is_refused_with_enomem(pod_on):
     """The whole library's way: initialize, allocate, map, export, import."""
     program = BUILD / "test" / "drm_program"
