@@ -19,6 +19,11 @@ set(AMVGPU_LIBRARY_PATH "/usr/local/vgpu/libamvgpu.so" CACHE STRING "path of the
 
 file(GLOB AMVGPU_SOURCES CONFIGURE_DEPENDS ${AMVGPU_ROOT}/src/*/*.c)
 list(FILTER AMVGPU_SOURCES EXCLUDE REGEX "/src/guard/")
+# What the start of every program runs lies together, so that a program without HIP does not have the rest in memory.
+set(AMVGPU_LATER ${AMVGPU_SOURCES})
+list(FILTER AMVGPU_LATER INCLUDE REGEX "/(wrappers|wrappers_query|alloc_tracker|gate|devices|queues|memory|hip_multiprocess_memory_limit)\\.c$")
+list(REMOVE_ITEM AMVGPU_SOURCES ${AMVGPU_LATER})
+list(APPEND AMVGPU_SOURCES ${AMVGPU_LATER})
 
 # A freestanding shared object beside the others: add_freestanding(NAME VERSION_SCRIPT SOURCE...)
 function(add_freestanding name map)

@@ -11,7 +11,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HERE = ROOT / "bench"
 BUILD = ROOT / "build" / "bench"
-STANDIN = ROOT / "build" / "all" / "softgpu" / "hip"
+WHOLE = ROOT / "build" / "all"  # if it is there; else the stand-in is built alone, which needs no package of the tool's
+STANDIN = WHOLE / "softgpu" / "hip" if (WHOLE / "Makefile").exists() else BUILD / "standin"
 LIBRARY = BUILD / "libamvgpu.so"  # a copy: what is measured stays the same if somebody builds meanwhile
 BUILT = ROOT / "build-hip" / "libamvgpu.so"
 LIMIT = 64 << 30
@@ -55,9 +56,10 @@ def build():
     if not BUILT.exists():
         quietly("make", "-C", ROOT, "-f", "Makefile.hip", "all")
     shutil.copy(BUILT, LIBRARY)
-    quietly("cmake", "-S", ROOT, "-B", ROOT / "build" / "all")
+    folder = STANDIN if STANDIN.parent == BUILD else WHOLE
+    quietly("cmake", "-S", ROOT / "softgpu" / "hip" if folder == STANDIN else ROOT, "-B", folder)
     for target in ("softgpu_hip7", "softgpu_hsa"):
-        quietly("cmake", "--build", ROOT / "build" / "all", "--target", target, "--parallel", os.cpu_count())
+        quietly("cmake", "--build", folder, "--target", target, "--parallel", os.cpu_count())
     build_cost()
     compile_c("spawn", HERE / "programs" / "spawn.c")
     compile_c("slots", HERE / "programs" / "slots.c", ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c")

@@ -331,14 +331,16 @@ TEST(an_older_version_with_other_code_is_led_to_a_wrapper_of_its_own)
 
 	for (int kind = FAKE_GNU; kind <= (FAKE_GNU | FAKE_EXECUTABLE); kind += FAKE_EXECUTABLE) {
 		struct fake *f = fake_make(kind, versions, 5);
-		struct elf_object object;
+		struct patch_batch batch = {.count = 0};
 		struct patch_result first, second;
+		struct elf_object object;
 
 		reset();
 		older = NULL;
 		CHECK(elf_object_load(&object, &f->map));
-		first = elf_patch_older(&object, list, 2);
-		second = elf_patch(&object, both, 2);
+		patch_batch_add_older(&batch, list, 2, &first);
+		patch_batch_add(&batch, both, 2, &second);
+		elf_patch_batch(&object, &batch);
 		CHECK_EQ(first.wanted, 1);
 		CHECK_EQ(first.bound, 1);
 		CHECK_EQ(second.wanted, 2);
@@ -357,12 +359,14 @@ TEST(a_name_without_an_older_version_is_not_wanted_in_one)
 	static void *older;
 	static const struct patch list[] = {{"beta", (void *)wrapper_b, &older}};
 	struct fake *f = fake_make(FAKE_GNU, versions, 5);
-	struct elf_object object;
+	struct patch_batch batch = {.count = 0};
 	struct patch_result result;
+	struct elf_object object;
 
 	reset();
 	CHECK(elf_object_load(&object, &f->map));
-	result = elf_patch_older(&object, list, 1);
+	patch_batch_add_older(&batch, list, 1, &result);
+	elf_patch_batch(&object, &batch);
 	CHECK(result.way == PATCH_NONE && !result.wanted && !older);
 	fake_free(f);
 }

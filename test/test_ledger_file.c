@@ -4,6 +4,8 @@
  */
 #include "ledger_root.h"
 
+#include <sys/resource.h>
+
 #include "../src/multiprocess/region_layout.h"
 
 /* Limited to 1000 bytes with whoever shares the region. */
@@ -243,6 +245,20 @@ TEST(a_process_without_a_free_descriptor_is_limited_on_its_own)
 		}
 		CHECK_EQ(ledger_open(l), LEDGER_REASON_REGION_PRIVATE);
 		check_enforces(l);
+	});
+}
+
+TEST(with_no_memory_even_for_a_region_of_its_own_a_limited_device_gives_nothing)
+{
+	IN_OWN_ROOT({
+		struct ledger *l = test_ledger("/tmp/region", 1000);
+		struct ledger *unlimited = test_ledger("/tmp/other", 0);
+		struct rlimit none = {0, 0};
+
+		MUST(setrlimit(RLIMIT_AS, &none) == 0);
+		CHECK_EQ(test_take(l, 1), LEDGER_OVER_LIMIT);
+		CHECK_EQ(test_take(unlimited, 1), LEDGER_GRANTED);
+		CHECK_EQ(ledger_free(l, 0, LEDGER_REQUESTED), 0);
 	});
 }
 

@@ -212,8 +212,18 @@ CLAIM(a_fork_while_other_threads_allocate_neither_hangs_nor_loses_a_byte)
 static bool is_forking_under_the_lock;
 static pid_t lock_inheritor;
 
+static bool is_forking_in_a_call;
+static int child_in_the_call;
+
 void testpoint_reached(enum testpoint point)
 {
+	if (point == TESTPOINT_reserve_entered && is_forking_in_a_call) {
+		pid_t pid = fork(); /* as a signal handler would that returns in the child too */
+
+		is_forking_in_a_call = false;
+		if (pid)
+			child_in_the_call = test_wait(pid);
+	}
 	if (point != TESTPOINT_reserve_queued || !is_forking_under_the_lock)
 		return;
 	is_forking_under_the_lock = false;
@@ -221,6 +231,19 @@ void testpoint_reached(enum testpoint point)
 		for (;;)
 			pause();
 	});
+}
+
+/* A known hole: docs/failure-policy.md. */
+CLAIM(a_child_forked_within_a_call_that_returns_into_it_crashes_and_the_parent_does_not_mind)
+{
+	struct ledger *l = test_ledger(path, 1000);
+
+	MUST(ledger_open(l) == 0);
+	is_forking_in_a_call = true;
+	CHECK_EQ(test_take(l, 800), LEDGER_GRANTED);
+	CHECK_EQ(child_in_the_call, 128 + SIGSEGV);
+	CHECK_EQ(test_used(l), 800);
+	CHECK_EQ(test_take(l, 201), LEDGER_OVER_LIMIT);
 }
 
 CLAIM(a_child_forked_under_the_regions_lock_does_not_keep_it)

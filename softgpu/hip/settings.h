@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { SOFTGPU_DEVICES_MAX = 16 };
+enum { SOFTGPU_DEVICES_MAX = 64 };
 
 struct settings {
 #define SETTING_NUMBER(NAME, field, value, meaning) long field;

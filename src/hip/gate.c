@@ -24,6 +24,26 @@ struct tracker *gate_tracker(void)
 	return gate.tracker;
 }
 
+/* The last bits of it. */
+static uint16_t gate_return_address(uintptr_t frame)
+{
+	return (uint16_t)((const volatile uintptr_t *)frame)[1];
+}
+
+bool gate_is_going_on(uintptr_t frame)
+{
+	enum { NEAR = 1 << 20 }; /* farther up it may be another stack, which may be gone */
+	struct gate_thread *t = &gate_thread;
+	static uint32_t is_logged;
+
+	if (frame < t->frame && (t->frame - frame > NEAR || gate_return_address(t->frame) == t->caller))
+		return true;
+	*t = (struct gate_thread){ .frame = frame, .caller = gate_return_address(frame) };
+	if (!__atomic_exchange_n(&is_logged, 1, __ATOMIC_RELAXED))
+		LOG(LOG_WARN, "a thread has left a call by an exception or a jump: what that call asked for stays announced");
+	return false;
+}
+
 static struct ledger *ledger_from_settings(void)
 {
 	const struct env_policy *policy = settings();

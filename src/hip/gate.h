@@ -9,8 +9,10 @@
 #include "hip_copy.h"
 #include "../multiprocess/hip_multiprocess_memory_limit.h"
 
-/* All thread-local state of the library. */
+/* All thread-local state of the library; 16 bytes. */
 struct gate_thread {
+	uintptr_t frame;    /* of the thread's outermost call of a wrapper */
+	uint16_t caller;    /* the last bits of its return address */
 	uint8_t inside;	    /* depth of the runtime's own calls, which are not charged again */
 	uint8_t may_refuse; /* depth of allocation calls: the driver's ENOMEM reaches one, which expects it */
 	uint8_t is_fragile; /* depth of calls that ENOMEM would break: they overdraw and are rolled back */
@@ -28,6 +30,32 @@ struct tracker *gate_tracker(void);
 /* Makes the ledger and the tracker from the settings. Under the loader lock; touches no file. False: no memory. */
 bool gate_init(void);
 
+/* In an outermost call's own frame: it says where it is. */
+static inline __attribute__((always_inline)) void gate_mark(void)
+{
+	gate_thread.frame = (uintptr_t)__builtin_frame_address(0);
+	gate_thread.caller = (uint16_t)(uintptr_t)__builtin_return_address(0);
+}
+
+/* First thing in every stub of HIP, whose frame is its wrapper's. */
+static inline __attribute__((always_inline)) void gate_arrive(void)
+{
+	if (__builtin_expect(gate_thread.inside, 0))
+		return;
+	gate_mark();
+	gate_thread.in_ioctl = 0;
+}
+
+/* Whether the outermost call is going on still, seen from the frame of a later one. If not, its depths are forgotten: an
+ * exception or siglongjmp takes a thread out of a call without a word. What that call asked for stays announced. */
+bool gate_is_going_on(uintptr_t frame);
+
+/* A depth that was forgotten meanwhile is not lowered. */
+static inline void gate_lower(uint8_t *depth)
+{
+	*depth = (uint8_t)(*depth - !!*depth);
+}
+
 /* Around every call of the runtime's originals. */
 static inline void gate_enter(void)
 {
@@ -36,12 +64,13 @@ static inline void gate_enter(void)
 
 static inline void gate_leave(void)
 {
-	gate_thread.inside--;
+	gate_lower(&gate_thread.inside);
 }
 
-static inline bool gate_is_inside(void)
+/* In a wrapper's own frame. */
+static inline __attribute__((always_inline)) bool gate_is_inside(void)
 {
-	return gate_thread.inside;
+	return __builtin_expect(gate_thread.inside, 0) && gate_is_going_on((uintptr_t)__builtin_frame_address(0));
 }
 
 /* Bytes announced for one call. bytes = 0: the call is not counted. */
@@ -74,7 +103,8 @@ static inline void gate_driver_refused(unsigned device)
 
 static inline void gate_allocation_end(const char *function, bool has_failed, uint64_t bytes)
 {
-	if (!--gate_thread.may_refuse && has_failed && gate_thread.was_refused)
+	gate_lower(&gate_thread.may_refuse);
+	if (!gate_thread.may_refuse && has_failed && gate_thread.was_refused)
 		gate_note_refusal(function, gate_thread.was_refused - 1u, LEDGER_PHYSICAL, bytes);
 }
 

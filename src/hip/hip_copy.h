@@ -52,8 +52,12 @@ struct hip_copy {
 #undef HELPER
 };
 
-/* Whether object is a HIP runtime and not something that interposes some of its names. */
-bool hip_is_provider(const struct elf_object *object);
+/* Whether object is a HIP runtime. An interposer (torch_memory_saver) exports hipMalloc and hipFree; the runtime also counts
+ * devices. Inline, as is HSA's: asked of every object of every program, while all else of HIP lies unused. */
+static inline bool hip_is_provider(const struct elf_object *object)
+{
+	return elf_object_find(object, "hipMalloc", NULL) && elf_object_find(object, "hipGetDeviceCount", NULL);
+}
 
 /* Binds a runtime. Under the loader lock. NULL: no place left for another copy. */
 struct hip_copy *hip_copy_open(struct elf_object *object);

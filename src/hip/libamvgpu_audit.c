@@ -144,18 +144,20 @@ static unsigned open_hsa(struct elf_object *object)
 }
 
 /* The program's own libraries: libc, the libpthread of old that has an exec family of its own, and our guard. */
-static void open_base(struct elf_object *object)
+static void open_base(struct elf_object *object, struct patch_batch *batch)
 {
-	struct patch_result result;
+	static struct patch_result unused;
+	struct patch_result exec = { .way = PATCH_NONE };
 
 	keep_init();
 	guard_objopen(object);
 	if (elf_object_find(object, "__libc_start_main", NULL))
-		elf_patch(object, libc_patches, sizeof libc_patches / sizeof *libc_patches);
-	result = exec_objopen(object);
-	if (result.bound != result.wanted)
+		patch_batch_add(batch, libc_patches, sizeof libc_patches / sizeof *libc_patches, &unused);
+	exec_objopen(object, batch, &exec);
+	elf_patch_batch(object, batch);
+	if (exec.bound != exec.wanted)
 		LOG(LOG_WARN, "%s: only %u of %u functions that start programs could be bound", object->map->l_name,
-		    (uint64_t)result.bound, (uint64_t)result.wanted);
+		    (uint64_t)exec.bound, (uint64_t)exec.wanted);
 }
 
 EXPORT unsigned la_version(unsigned version)
@@ -166,20 +168,22 @@ EXPORT unsigned la_version(unsigned version)
 
 EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
+	struct patch_batch batch = { .count = 0 };
 	struct elf_object object;
+	bool is_hip, is_hsa;
 
 	(void)cookie; /* stays the link_map, as ld.so set it */
 	program_libc_objopen(map, namespace);
 	if (!elf_object_load(&object, map))
 		return 0;
-	ioctl_objopen(&object);
-	if (hip_is_provider(&object))
-		return open_hip(&object);
-	if (hsa_is_provider(&object))
-		return open_hsa(&object);
-	if (namespace == LM_ID_BASE)
-		open_base(&object);
-	return 0;
+	ioctl_objopen(&object, &batch);
+	is_hip = hip_is_provider(&object);
+	is_hsa = !is_hip && hsa_is_provider(&object);
+	if (namespace == LM_ID_BASE && !is_hip && !is_hsa)
+		open_base(&object, &batch);
+	else
+		elf_patch_batch(&object, &batch);
+	return is_hip ? open_hip(&object) : is_hsa ? open_hsa(&object) : 0;
 }
 
 EXPORT unsigned la_objclose(uintptr_t *cookie)

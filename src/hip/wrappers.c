@@ -12,6 +12,9 @@
 #include "../sys/log.h"
 #include "../sys/sys.h"
 
+/* What is decided at compile time for most functions of the table. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 static struct hip_copy hip_copies[HIP_COPIES];
 
 #define AND_COPY(...) __VA_ARGS__ __VA_OPT__(, ) struct hip_copy *copy
@@ -107,13 +110,13 @@ static bool is_over_limit(const struct charge *charge)
 
 /* False: the limit is overdrawn as it is and the pool would have to take more. So an overdraft that a pool does not give back
  * (7.2.4 keeps its chunks where the total is 256 MiB or less) does not grow. */
-static bool hip_pool_can_serve(struct hip_copy *copy, const struct hip_pooled *pooled, const struct charge *charge)
+static bool hip_pool_has(struct hip_copy *copy, const struct hip_pooled *pooled, const struct charge *charge)
 {
 	enum { RESERVED_NOW = 5, USED_NOW = 7 }; /* hipMemPoolAttr */
 	uint64_t reserved = 0, used = 0;
 	hipMemPool_t pool;
 
-	if (!hip_is_fragile(copy, pooled) || !charge->bytes || !is_over_limit(charge))
+	if (!is_over_limit(charge))
 		return true;
 	pool = copy->hipMemPoolGetAttribute ? hip_pool_of(copy, pooled) : NULL;
 	gate_enter();
@@ -122,6 +125,12 @@ static bool hip_pool_can_serve(struct hip_copy *copy, const struct hip_pooled *p
 		reserved = used = 0;
 	gate_leave();
 	return reserved >= used && reserved - used >= charge->bytes;
+}
+
+static ALWAYS_INLINE bool hip_pool_can_serve(struct hip_copy *copy, const struct hip_pooled *pooled,
+					     const struct charge *charge)
+{
+	return !hip_is_fragile(copy, pooled) || !charge->bytes || hip_pool_has(copy, pooled, charge);
 }
 
 /* Roll-backs in progress. Another thread's block may come from the very chunk that is to go. */
@@ -153,50 +162,65 @@ static void hip_roll_back(struct hip_copy *copy, const struct hip_pooled *pooled
 	__atomic_sub_fetch(&rolling_back, 1, __ATOMIC_RELEASE);
 }
 
-/* What a call that the runtime calls a success is to the program. 5.2.3's hipMallocAsync says success with NULL where memory
- * ran out. */
-static hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum hip_function function, uint64_t got,
-			     enum tracker_class class, void *key, const struct hip_pooled *pooled)
+static hipError_t hip_withdraw(struct hip_copy *copy, const struct charge *charge)
 {
-	if (!key && charge->bytes) {
-		gate_withdraw(charge);
-		return gate_refuse(copy);
-	}
-	if (hip_is_fragile(copy, pooled) && is_overdrawn(charge)) {
-		hip_roll_back(copy, pooled, charge, key);
-		gate_note_refusal(hip_function_name(function), charge->device, LEDGER_PHYSICAL, charge->bytes);
-		gate_withdraw(charge);
-		return gate_refuse(copy);
-	}
-	if (gate_settle(charge, function, got, class, key)) {
-		if (class == TRACK_HANDLE && charge->bytes)
-			tracker_put(gate_tracker(), key,
-				    (struct tracked){ .size = 1, .class = TRACK_REFERENCES });
-		return hipSuccess;
-	}
+	gate_withdraw(charge);
+	return gate_refuse(copy);
+}
+
+/* A pool cannot give it within the limit. */
+static hipError_t hip_refuse_pooled(struct hip_copy *copy, const struct charge *charge, enum hip_function function)
+{
+	gate_note_refusal(hip_function_name(function), charge->device, LEDGER_PHYSICAL, charge->bytes);
+	return hip_withdraw(copy, charge);
+}
+
+/* The runtime took more than was reserved, and that does not fit. */
+static hipError_t hip_take_back(struct hip_copy *copy, const struct charge *charge, enum tracker_class class, void *key)
+{
 	hip_undo(copy, class, key);
 	gate_give_up(charge);
 	return gate_refuse(copy);
 }
 
+/* What a call that the runtime calls a success is to the program. 5.2.3's hipMallocAsync says success with NULL where memory
+ * ran out. */
+static ALWAYS_INLINE hipError_t hip_finish(struct hip_copy *copy, struct charge *charge, enum hip_function function,
+					   uint64_t got, enum tracker_class class, void *key,
+					   const struct hip_pooled *pooled)
+{
+	if (!key && charge->bytes)
+		return hip_withdraw(copy, charge);
+	if (hip_is_fragile(copy, pooled) && is_overdrawn(charge)) {
+		hip_roll_back(copy, pooled, charge, key);
+		return hip_refuse_pooled(copy, charge, function);
+	}
+	if (!gate_settle(charge, function, got, class, key))
+		return hip_take_back(copy, charge, class, key);
+	if (class == TRACK_HANDLE && charge->bytes)
+		tracker_put(gate_tracker(), key, (struct tracked){ .size = 1, .class = TRACK_REFERENCES });
+	return hipSuccess;
+}
+
 /* Around the real call: the driver may refuse it, unless the runtime would break. */
-static void hip_begin(const struct hip_copy *copy, const struct hip_pooled *pooled)
+static ALWAYS_INLINE void hip_begin(const struct hip_copy *copy, const struct hip_pooled *pooled)
 {
 	gate_enter();
 	gate_allocation_begin();
 	gate_thread.is_fragile += hip_is_fragile(copy, pooled);
 }
 
-static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled, enum hip_function function,
-		    hipError_t result, const struct charge *charge)
+static ALWAYS_INLINE void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled, enum hip_function function,
+				  hipError_t result, const struct charge *charge)
 {
-	gate_thread.is_fragile -= hip_is_fragile(copy, pooled);
+	if (hip_is_fragile(copy, pooled))
+		gate_lower(&gate_thread.is_fragile);
 	gate_allocation_end(hip_function_name(function), result != hipSuccess, charge->bytes);
 	gate_leave();
 }
 
 #define ALLOC(name, node, since, params, args, on, wanted, got, kind, key)                                             \
-	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                                              \
+	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                    \
 	{                                                                                                              \
 		struct hip_pooled pooled = POOLED_##kind;                                                              \
 		struct charge charge;                                                                                  \
@@ -206,12 +230,9 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 			return REAL(name, params) args;                                                                \
 		if (!gate_reserve(&charge, HIP_##name, (on), (wanted)))                                                \
 			return gate_refuse(copy);                                                                      \
-		if (!hip_pool_can_serve(copy, &pooled, &charge)) {                                                     \
-			gate_note_refusal(#name, charge.device, LEDGER_PHYSICAL, charge.bytes);                        \
-			gate_withdraw(&charge);                                                                        \
-			return gate_refuse(copy);                                                                      \
-		}                                                                                                      \
-		hip_begin(copy, &pooled);                                                                  \
+		if (!hip_pool_can_serve(copy, &pooled, &charge))                                                       \
+			return hip_refuse_pooled(copy, &charge, HIP_##name);                                           \
+		hip_begin(copy, &pooled);                                                                              \
 		result = REAL(name, params) args;                                                                      \
 		hip_end(copy, &pooled, HIP_##name, result, &charge);                                                   \
 		if (result == hipSuccess)                                                                              \
@@ -222,7 +243,7 @@ static void hip_end(const struct hip_copy *copy, const struct hip_pooled *pooled
 	}
 
 #define FREE(name, node, since, params, args, kind, key)                                                               \
-	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                                              \
+	__attribute__((noinline)) static hipError_t name##_wrapper(AND_COPY params)                                    \
 	{                                                                                                              \
 		struct tracked taken;                                                                                  \
 		const void *base;                                                                                      \
@@ -488,7 +509,7 @@ static hipError_t graph_launch(hipGraphExec_t exec, hipStream_t stream, enum hip
 	gate_enter();
 	gate_thread.is_fragile++; /* a launch that finds no memory says success and loses its work */
 	result = real(exec, stream);
-	gate_thread.is_fragile--;
+	gate_lower(&gate_thread.is_fragile);
 	gate_leave();
 	return result;
 }
@@ -612,12 +633,6 @@ static hipError_t (*const managed[HIP_COPIES])(void **, size_t) = { hip_managed_
 const char *hip_function_name(enum hip_function function)
 {
 	return function < HIP_FUNCTIONS ? patches_stub_0[function].name : "?";
-}
-
-/* An interposer (torch_memory_saver) exports hipMalloc and hipFree; the runtime also counts devices. */
-bool hip_is_provider(const struct elf_object *object)
-{
-	return elf_object_find(object, "hipMalloc", NULL) && elf_object_find(object, "hipGetDeviceCount", NULL);
 }
 
 static int release_of(const struct elf_object *object)

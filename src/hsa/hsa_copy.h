@@ -8,7 +8,10 @@
 #include "../loader/elf_object.h"
 
 /* An interposer (HSA_TOOLS_LIB and the like) exports some of the names; the runtime also iterates agents. */
-bool hsa_is_provider(const struct elf_object *object);
+static inline bool hsa_is_provider(const struct elf_object *object)
+{
+	return elf_object_find(object, "hsa_init", NULL) && elf_object_find(object, "hsa_iterate_agents", NULL);
+}
 
 /* False: no place left for another copy. */
 bool hsa_copy_open(struct elf_object *object, struct patch_result *result);

@@ -311,11 +311,6 @@ static hsa_status_t hsa_agent_get_info_wrapper(hsa_agent_t agent, int attribute,
 
 static const struct patch *const patches[HSA_COPIES] = { patches_stub_0, patches_stub_1, patches_stub_2, patches_stub_3 };
 
-bool hsa_is_provider(const struct elf_object *object)
-{
-	return elf_object_find(object, "hsa_init", NULL) && elf_object_find(object, "hsa_iterate_agents", NULL);
-}
-
 bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 {
 	unsigned k = 0;

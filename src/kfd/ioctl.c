@@ -313,11 +313,21 @@ static inline bool may_be_counted(uint32_t command)
 	return (letter == 'K' || letter == 'd') && numbers >> (command & 63) & 1;
 }
 
+/* Whether an outer ioctl or close on this thread is being counted. */
+static inline __attribute__((always_inline)) bool is_nested(void)
+{
+	if (gate_thread.in_ioctl)
+		return gate_is_going_on((uintptr_t)__builtin_frame_address(0));
+	if (!gate_thread.inside)
+		gate_mark();
+	return false;
+}
+
 __attribute__((noinline)) static int ioctl_slow(const struct call *call, void *args)
 {
 	int result;
 
-	if (gate_thread.in_ioctl || !args || !settings_ask_anything() || !is_ready(call->command))
+	if (is_nested() || !args || !settings_ask_anything() || !is_ready(call->command))
 		return go_on(call, args);
 	gate_thread.in_ioctl = 1;
 	result = counted(call, args);
@@ -341,7 +351,7 @@ __attribute__((noinline)) static int close_slow(int (*real)(int), int fd)
 	struct physical_closing closing;
 	int result;
 
-	if (gate_thread.in_ioctl || !physical_close_begin(&closing, fd))
+	if (is_nested() || !physical_close_begin(&closing, fd))
 		return real(fd);
 	gate_thread.in_ioctl = 1;
 	result = real(fd);
@@ -393,24 +403,22 @@ static void remember_rocm(const struct elf_object *object)
 	}
 }
 
-struct patch_result ioctl_objopen(struct elf_object *object)
+void ioctl_objopen(struct elf_object *object, struct patch_batch *batch)
 {
-	struct patch_result nothing = { .way = PATCH_NONE };
 	unsigned k = 0;
 
 	topology_objopen(object);
 	if (elf_object_find(object, "hsa_iterate_agents", NULL) || elf_object_find(object, "hsaKmtOpenKFD", NULL))
 		remember_rocm(object);
 	if (!elf_object_find(object, "ioctl", NULL))
-		return nothing;
+		return;
 	while (k < IOCTL_COPIES && copies[k].map)
 		k++;
 	if (k == IOCTL_COPIES)
-		return nothing;
+		return;
 	elf_patch_undo(&copies[k].patched);
 	copies[k] = (struct ioctl_copy){ .map = object->map };
-	copies[k].patched = elf_patch(object, patches[k], 2);
-	return copies[k].patched;
+	patch_batch_add(batch, patches[k], 2, &copies[k].patched);
 }
 
 /* The originals stay until the place is taken again: exit closes every object, libc too, while threads still run in it. */

@@ -8,8 +8,8 @@
 
 #include "../loader/elf_object.h"
 
-/* la_objopen: binds ioctl if the object has it and remembers where ROCm's own code is. */
-struct patch_result ioctl_objopen(struct elf_object *object);
+/* la_objopen: has ioctl bound if the object has it and remembers where ROCm's own code is. */
+void ioctl_objopen(struct elf_object *object, struct patch_batch *batch);
 void ioctl_objclose(struct link_map *map);
 
 #endif

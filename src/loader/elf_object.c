@@ -198,7 +198,7 @@ static bool dynamic_load(struct elf_object *object)
 
 static void object_init(struct elf_object *object, struct link_map *map)
 {
-	bytes_clear(object, sizeof *object);
+	bytes_clear(object, offsetof(struct elf_object, segments));
 	object->map = map;
 	object->base = map->l_addr;
 	object->soname = "";

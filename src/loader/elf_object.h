@@ -27,8 +27,6 @@ struct elf_segment {
 struct elf_object {
 	struct link_map *map;
 	uintptr_t base; /* l_addr */
-	struct elf_segment segments[ELF_SEGMENTS_MAX];
-	unsigned segment_count;
 	Elf64_Sym
 	    *symbols; /* with symbols_end: where its segment ends, for no header says how many there are */
 	const Elf64_Sym *symbols_end;
@@ -44,6 +42,8 @@ struct elf_object {
 	Elf64_Dyn *symtab_entry; /* DT_SYMTAB, for the copied-table variant */
 	bool is_copied;          /* symbols is elf_patch's copy */
 	bool is_relocated;       /* ld.so has turned the offsets in the dynamic section into addresses */
+	unsigned segment_count;
+	struct elf_segment segments[ELF_SEGMENTS_MAX]; /* last: only what counts is written */
 };
 
 /* Reads map's dynamic section. False: not an object whose exports can be read (no hash table, or nothing that
@@ -57,6 +57,10 @@ bool elf_object_load_at(struct elf_object *object, struct link_map *map, const E
 /* The next defined function symbol called name after *previous (NULL: the first): one for each symbol
  * version. */
 Elf64_Sym *elf_object_find(const struct elf_object *object, const char *name, const Elf64_Sym *previous);
+
+/* All of them: the first `room` are stored, the number of all is returned. */
+unsigned elf_object_definitions(const struct elf_object *object, const char *name, Elf64_Sym **found,
+				unsigned room);
 
 /* The run-time address of the first definition of name, or NULL. An IFUNC has none before relocation. */
 void *elf_object_address(const struct elf_object *object, const char *name);
@@ -88,19 +92,40 @@ struct patch_result {
 	size_t copy_size;
 };
 
-/* Binds every name of the list that the object exports; in place with the exact protection of the PT_LOAD
+/* Lists that go into one object together, so that its pages are opened once. */
+enum { PATCH_JOBS_MAX = 4 };
+
+struct patch_job {
+	const struct patch *list;
+	unsigned count;
+	bool is_older;
+	struct patch_result *result;
+};
+
+struct patch_batch {
+	struct patch_job job[PATCH_JOBS_MAX];
+	unsigned count;
+};
+
+/* *result is written by elf_patch_batch and must live until then. */
+void patch_batch_add(struct patch_batch *batch, const struct patch *list, unsigned count, struct patch_result *result);
+/* The same for what an older version of each name means, where that is other code: libc has two posix_spawn.
+ * To be added before the list that has the newer, which then counts the name as bound. */
+void patch_batch_add_older(struct patch_batch *batch, const struct patch *list, unsigned count,
+			   struct patch_result *result);
+
+/* Binds every name of the lists that the object exports; in place with the exact protection of the PT_LOAD
  * restored.
  *
  * A name's original is its default version, else its first definition. A definition with another address (an
  * older symbol version with its own code) is left alone, and so is an IFUNC, whose address is not known
  * before relocation: the name then counts as not bound. When *original is set on entry it must be the address
- * found. May be called again for the same elf_object with another list; then only the first result with a
+ * found. May be called again for the same elf_object with other lists; then only the first result with a
  * copy needs elf_patch_undo. */
-struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
+void elf_patch_batch(struct elf_object *object, struct patch_batch *batch);
 
-/* The same for what an older version of each name means, where that is other code: libc has two posix_spawn.
- * To be called before elf_patch, which then counts the name as bound. */
-struct patch_result elf_patch_older(struct elf_object *object, const struct patch *list, unsigned count);
+/* The same for one list. */
+struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
 
 /* For la_objclose, under the loader lock. A copy lives on until the next object with one is closed: another
  * thread's lookup may still be reading it. */

@@ -21,17 +21,14 @@ static inline bool elf_patch_permits(enum patch_way way)
 }
 #endif
 
-/* One list on its way into one object. */
-struct job {
+/* All lists on their way into one object. */
+struct work {
 	struct elf_object *object;
-	const struct patch *list;
-	unsigned count;
-	bool is_older;                 /* it means older versions of its names */
+	struct patch_batch *batch;
 	const Elf64_Sym *first, *last; /* the part of the table that holds all that is to be rewritten */
-	struct patch_result result;
 };
 
-enum { PAGE = 4096, VERSION_HIDDEN = 0x8000 };
+enum { PAGE = 4096, VERSION_HIDDEN = 0x8000, VERSIONS_MAX = 16 };
 
 static bool is_default_version(const struct elf_object *object, const Elf64_Sym *symbol)
 {
@@ -61,125 +58,138 @@ static bool is_plain_function(const Elf64_Sym *symbol)
 	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_value;
 }
 
-/* What the name means to a program linked today; 0 where it has no definition that can be wrapped. */
-static uintptr_t default_of(const struct elf_object *object, const char *name)
+/* A name of a list and what it means in the object. */
+struct meaning {
+	Elf64_Sym *definition[VERSIONS_MAX];
+	unsigned count;
+	bool is_whole; /* these are all */
+	uintptr_t original; /* the address that all definitions to be rewritten have; 0: none */
+	bool is_exported;   /* what the list means is there at all */
+};
+
+/* To a program linked today; 0 where there is no definition that can be wrapped. */
+static uintptr_t default_of(const struct elf_object *object, const struct meaning *m)
 {
 	uintptr_t first = 0;
 
-	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, name, s));) {
-		if (!is_plain_function(s))
+	for (unsigned i = 0; i < m->count; i++) {
+		if (!is_plain_function(m->definition[i]))
 			continue;
-		if (is_default_version(object, s))
-			return address_of(object, s);
+		if (is_default_version(object, m->definition[i]))
+			return address_of(object, m->definition[i]);
 		if (!first)
-			first = address_of(object, s);
+			first = address_of(object, m->definition[i]);
 	}
 	return first;
 }
 
-/* What it meant before, where that is other code. */
-static uintptr_t older_of(const struct elf_object *object, const char *name)
+/* Before that, where it was other code. */
+static uintptr_t older_of(const struct elf_object *object, const struct meaning *m)
 {
-	uintptr_t today = default_of(object, name);
+	uintptr_t today = default_of(object, m);
 
-	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, name, s));) {
-		if (is_plain_function(s) && address_of(object, s) != today)
-			return address_of(object, s);
+	for (unsigned i = 0; i < m->count; i++) {
+		if (is_plain_function(m->definition[i]) && address_of(object, m->definition[i]) != today)
+			return address_of(object, m->definition[i]);
 	}
 	return 0;
 }
 
-static bool is_exported(const struct job *job, const struct patch *patch)
+static void look_up(struct meaning *m, const struct elf_object *object, const struct patch_job *job,
+		    const struct patch *patch)
 {
-	if (job->is_older)
-		return older_of(job->object, patch->name) != 0;
-	return elf_object_find(job->object, patch->name, NULL) != NULL;
+	unsigned all = elf_object_definitions(object, patch->name, m->definition, VERSIONS_MAX);
+
+	m->is_whole = all <= VERSIONS_MAX;
+	m->count = m->is_whole ? all : VERSIONS_MAX;
+	m->original = job->is_older ? older_of(object, m) : default_of(object, m);
+	m->is_exported = job->is_older ? m->original != 0 : all != 0;
+	if (*patch->original && (uintptr_t)*patch->original != m->original)
+		m->original = 0; /* the caller's slot already belongs to another one */
 }
 
-/* The address that all definitions to be rewritten have, or 0: the caller's slot already belongs to another
- * one. */
-static uintptr_t original_of(const struct job *job, const struct patch *patch)
+static bool is_to_be_rewritten(const struct elf_object *object, const struct meaning *m, const Elf64_Sym *symbol)
 {
-	uintptr_t original =
-	    job->is_older ? older_of(job->object, patch->name) : default_of(job->object, patch->name);
-
-	return *patch->original && (uintptr_t)*patch->original != original ? 0 : original;
+	return m->original && is_plain_function(symbol) && address_of(object, symbol) == m->original;
 }
 
-static bool is_to_be_rewritten(const struct job *job, const Elf64_Sym *symbol, uintptr_t original)
+static void plan(struct work *work, const struct patch_job *job)
 {
-	return original && is_plain_function(symbol) && address_of(job->object, symbol) == original;
-}
-
-static void plan(struct job *job)
-{
+	*job->result = (struct patch_result){.way = PATCH_NONE};
 	for (unsigned i = 0; i < job->count; i++) {
-		const struct patch *patch = &job->list[i];
-		uintptr_t original = original_of(job, patch);
+		struct meaning m;
 
-		job->result.wanted += is_exported(job, patch);
-		for (Elf64_Sym *s = NULL; (s = elf_object_find(job->object, patch->name, s));) {
-			if (!is_to_be_rewritten(job, s, original))
+		look_up(&m, work->object, job, &job->list[i]);
+		job->result->wanted += m.is_exported;
+		for (unsigned k = 0; k < m.count; k++) {
+			Elf64_Sym *s = m.definition[k];
+
+			if (!is_to_be_rewritten(work->object, &m, s))
 				continue;
-			if (!job->first || s < job->first)
-				job->first = s;
-			if (!job->last || s > job->last)
-				job->last = s;
+			job->result->way = PATCH_SYMBIND; /* until another is found */
+			if (!work->first || s < work->first)
+				work->first = s;
+			if (!work->last || s > work->last)
+				work->last = s;
 		}
 	}
 }
 
-static void rewrite_entry(const struct job *job, const struct patch *patch, Elf64_Sym *table)
+/* Whether no version of the name leads into the object any more; for a list of older ones, whether one leads to us. */
+static bool is_bound(const struct elf_object *object, const struct patch_job *job, const struct patch *patch,
+		     const struct meaning *m, const Elf64_Sym *table)
 {
-	uintptr_t original = original_of(job, patch);
-	Elf64_Sym *next;
-
-	for (Elf64_Sym *s = elf_object_find(job->object, patch->name, NULL); s; s = next) {
-		next = elf_object_find(job->object, patch->name, s);
-		if (is_to_be_rewritten(job, s, original))
-			table[s - job->object->symbols].st_value =
-			    (uintptr_t)patch->wrapper - job->object->base;
-	}
-	if (original)
-		*patch->original = (void *)original;
-}
-
-static bool is_bound(const struct job *job, const struct patch *patch, const Elf64_Sym *table)
-{
-	const struct elf_object *object = job->object;
-	bool is_any = false;
-
-	for (Elf64_Sym *s = NULL; (s = elf_object_find(object, patch->name, s));) {
-		uintptr_t address = address_of(object, &table[s - object->symbols]);
+	for (unsigned i = 0; i < m->count; i++) {
+		uintptr_t address = address_of(object, &table[m->definition[i] - object->symbols]);
 
 		if (job->is_older && address == (uintptr_t)patch->wrapper)
 			return true;
 		if (segment_of(object, address))
 			return false;
-		is_any = true;
 	}
-	return is_any && !job->is_older;
+	return m->count && m->is_whole && !job->is_older;
+}
+
+static void rewrite_job(const struct elf_object *object, const struct patch_job *job, Elf64_Sym *table)
+{
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct patch *patch = &job->list[i];
+		struct meaning m;
+
+		look_up(&m, object, job, patch);
+		for (unsigned k = 0; k < m.count; k++) {
+			if (is_to_be_rewritten(object, &m, m.definition[k]))
+				table[m.definition[k] - object->symbols].st_value =
+				    (uintptr_t)patch->wrapper - object->base;
+		}
+		if (m.original)
+			*patch->original = (void *)m.original;
+		job->result->bound += is_bound(object, job, patch, &m, table);
+	}
 }
 
 /* table: the object's own, or a copy of it. */
-static void rewrite(struct job *job, Elf64_Sym *table, enum patch_way way)
+static void rewrite(const struct work *work, Elf64_Sym *table, enum patch_way way)
 {
-	for (unsigned i = 0; i < job->count; i++)
-		rewrite_entry(job, &job->list[i], table);
-	for (unsigned i = 0; i < job->count; i++)
-		job->result.bound += is_bound(job, &job->list[i], table);
-	job->result.way = way;
+	for (unsigned i = 0; i < work->batch->count; i++) {
+		const struct patch_job *job = &work->batch->job[i];
+
+		if (job->result->way == PATCH_NONE)
+			continue;
+		rewrite_job(work->object, job, table);
+		job->result->way = way;
+	}
 }
 
-static bool patch_in_place(struct job *job)
+static bool patch_in_place(const struct work *work)
 {
-	char *start = (char *)((uintptr_t)job->first & -(uintptr_t)PAGE);
-	size_t size = ((uintptr_t)(job->last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
+	char *start = (char *)((uintptr_t)work->first & -(uintptr_t)PAGE);
+	size_t size = ((uintptr_t)(work->last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
 
 	if (!elf_patch_permits(PATCH_IN_PLACE) || sys_mprotect(start, size, PROT_READ | PROT_WRITE))
 		return false;
-	rewrite(job, job->object->symbols, PATCH_IN_PLACE);
-	sys_mprotect(start, size, segment_of(job->object, (uintptr_t)job->first)->protection);
+	rewrite(work, work->object->symbols, PATCH_IN_PLACE);
+	sys_mprotect(start, size, segment_of(work->object, (uintptr_t)work->first)->protection);
 	return true;
 }
 
@@ -223,53 +233,83 @@ static Elf64_Sym *copy_make(const struct elf_object *object, size_t size)
 	return copy;
 }
 
-static bool patch_copy(struct job *job)
+/* The first list that changes something owns the copy. */
+static void give_copy(const struct patch_batch *batch, Elf64_Sym *copy, size_t size)
 {
-	struct elf_object *object = job->object;
+	unsigned i = 0;
+
+	while (batch->job[i].result->way == PATCH_NONE)
+		i++;
+	batch->job[i].result->copy = copy;
+	batch->job[i].result->copy_size = size;
+}
+
+static bool patch_copy(const struct work *work)
+{
+	struct elf_object *object = work->object;
 	const struct elf_segment *segment = segment_of(object, (uintptr_t)object->symtab_entry);
 	uint64_t symbols = symbol_count(object);
 	Elf64_Sym *copy;
 
 	if (!elf_patch_permits(PATCH_COPY) || !segment || !(segment->protection & PROT_WRITE) ||
-	    (uint64_t)(job->last - object->symbols) >= symbols)
+	    (uint64_t)(work->last - object->symbols) >= symbols)
 		return false;
 	copy = copy_make(object, symbols * sizeof *copy);
 	if (!copy)
 		return false;
-	rewrite(job, copy, PATCH_COPY);
+	rewrite(work, copy, PATCH_COPY);
 	object->symtab_entry->d_un.d_ptr = (uintptr_t)copy - (object->is_relocated ? 0 : object->base);
 	object->symbols = copy;
 	object->symbols_end = copy + symbols;
 	object->is_copied = true;
-	job->result.copy = copy;
-	job->result.copy_size = symbols * sizeof *copy;
+	give_copy(work->batch, copy, symbols * sizeof *copy);
 	return true;
 }
 
-static struct patch_result patch(struct job job)
+static void batch_add(struct patch_batch *batch, struct patch_job job)
 {
-	plan(&job);
-	if (!job.first)
-		return job.result;
-	if (job.object->is_copied) {
-		rewrite(&job, job.object->symbols, PATCH_COPY);
-		return job.result;
+	*job.result = (struct patch_result){.way = PATCH_NONE};
+	if (batch->count < PATCH_JOBS_MAX)
+		batch->job[batch->count++] = job;
+}
+
+void patch_batch_add(struct patch_batch *batch, const struct patch *list, unsigned count, struct patch_result *result)
+{
+	batch_add(batch, (struct patch_job){list, count, false, result});
+}
+
+void patch_batch_add_older(struct patch_batch *batch, const struct patch *list, unsigned count,
+			   struct patch_result *result)
+{
+	batch_add(batch, (struct patch_job){list, count, true, result});
+}
+
+void elf_patch_batch(struct elf_object *object, struct patch_batch *batch)
+{
+	struct work work = {.object = object, .batch = batch};
+
+	for (unsigned i = 0; i < batch->count; i++)
+		plan(&work, &batch->job[i]);
+	if (!work.first)
+		return;
+	if (object->is_copied) {
+		rewrite(&work, object->symbols, PATCH_COPY);
+		return;
 	}
-	if (segment_of(job.object, (uintptr_t)job.first)->protection & PROT_EXEC && patch_copy(&job))
-		return job.result;
-	if (!patch_in_place(&job) && !patch_copy(&job))
-		job.result.way = PATCH_SYMBIND;
-	return job.result;
+	if (segment_of(object, (uintptr_t)work.first)->protection & PROT_EXEC && patch_copy(&work))
+		return;
+	if (!patch_in_place(&work))
+		patch_copy(&work);
 }
 
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count)
 {
-	return patch((struct job){.object = object, .list = list, .count = count});
-}
+	struct patch_batch batch = {.count = 0};
+	struct patch_result result;
 
-struct patch_result elf_patch_older(struct elf_object *object, const struct patch *list, unsigned count)
-{
-	return patch((struct job){.object = object, .list = list, .count = count, .is_older = true});
+	patch_batch_add(&batch, list, count, &result);
+	elf_patch_batch(object, &batch);
+	return result;
 }
 
 void elf_patch_undo(struct patch_result *result)

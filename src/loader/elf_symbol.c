@@ -163,6 +163,24 @@ Elf64_Sym *elf_object_find(const struct elf_object *object, const char *name, co
 	return NULL;
 }
 
+unsigned elf_object_definitions(const struct elf_object *object, const char *name, Elf64_Sym **found,
+				unsigned room)
+{
+	unsigned count = 0;
+	struct walk w;
+
+	for (bool more = walk_start(&w, object, name); more; more = walk_step(&w)) {
+		Elf64_Sym *symbol = walk_symbol(&w);
+
+		if (!symbol || !is_function(symbol))
+			continue;
+		if (count < room)
+			found[count] = symbol;
+		count++;
+	}
+	return count;
+}
+
 void *elf_object_address(const struct elf_object *object, const char *name)
 {
 	const Elf64_Sym *symbol = NULL;

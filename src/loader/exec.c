@@ -399,7 +399,7 @@ long exec_syscall(long number, long a, long b, long c, long d, long e)
 
 /* ---- binding ---- */
 
-static struct patch_result open_libc(struct elf_object *object)
+static void open_libc(struct elf_object *object, struct patch_batch *batch, struct patch_result *result)
 {
 #define EXEC_PATCH(name) {#name, (void *)wrapped_##name, &originals[EXEC_##name]},
 	static const struct patch list[] = {
@@ -410,31 +410,29 @@ static struct patch_result open_libc(struct elf_object *object)
 	    {"posix_spawn", (void *)wrapped_posix_spawn_older, &older_spawn},
 	    {"posix_spawnp", (void *)wrapped_posix_spawnp_older, &older_spawnp},
 	};
-	struct patch_result result;
+	static struct patch_result unused;
 
 	if (!elf_object_find(object, "epoll_pwait2", NULL)) /* new in 2.35 */
 		exec_keep_bind_now();
-	elf_patch_older(object, older, sizeof older / sizeof *older);
-	result = elf_patch(object, list, sizeof list / sizeof *list);
-	return result;
+	patch_batch_add_older(batch, older, sizeof older / sizeof *older, &unused);
+	patch_batch_add(batch, list, sizeof list / sizeof *list, result);
 }
 
 /* Its copies do what libc's do, which is what the wrappers call. */
-static struct patch_result open_libpthread(struct elf_object *object)
+static void open_libpthread(struct patch_batch *batch, struct patch_result *result)
 {
 	static void *unused[EXEC_COUNT];
 #define EXEC_PATCH(name) {#name, (void *)wrapped_##name, &unused[EXEC_##name]},
 	static const struct patch list[] = {EXEC_FUNCTIONS(EXEC_PATCH)};
 #undef EXEC_PATCH
 
-	return elf_patch(object, list, sizeof list / sizeof *list);
+	patch_batch_add(batch, list, sizeof list / sizeof *list, result);
 }
 
-struct patch_result exec_objopen(struct elf_object *object)
+void exec_objopen(struct elf_object *object, struct patch_batch *batch, struct patch_result *result)
 {
 	if (exec_keep_is_on() && elf_object_find(object, "__libc_start_main", NULL))
-		return open_libc(object);
-	if (exec_keep_is_on() && text_equal(object->soname, "libpthread.so.0"))
-		return open_libpthread(object);
-	return (struct patch_result){PATCH_NONE, 0, 0, NULL, 0};
+		open_libc(object, batch, result);
+	else if (exec_keep_is_on() && text_equal(object->soname, "libpthread.so.0"))
+		open_libpthread(batch, result);
 }

@@ -14,9 +14,9 @@
 #include "elf_object.h"
 #include "exec_environment.h"
 
-/* For la_objopen, base namespace, after exec_keep_init and program_libc_objopen: binds the family if object
- * is the libc, or the libpthread that had a `system` of its own before 2.34. PATCH_NONE for anything else,
+/* For la_objopen, base namespace, after exec_keep_init and program_libc_objopen: has the family bound if object
+ * is the libc, or the libpthread that had a `system` of its own before 2.34. Adds nothing for anything else,
  * and if nothing is kept. */
-struct patch_result exec_objopen(struct elf_object *object);
+void exec_objopen(struct elf_object *object, struct patch_batch *batch, struct patch_result *result);
 
 #endif

@@ -10,13 +10,18 @@
 #include "open.h"
 #include "view.h"
 
+static __attribute__((noinline, cold)) void wipe_if_forked(struct ledger *l)
+{
+	if (l->kept.opener_pid && l->kept.opener_pid != sys_getpid())
+		bytes_clear(&l->state, sizeof l->state);
+}
+
 static inline struct region *ledger_region(struct ledger *l)
 {
 	struct region *r;
 
-	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0) && l->kept.opener_pid &&
-	    l->kept.opener_pid != sys_getpid())
-		bytes_clear(&l->state, sizeof l->state);
+	if (__builtin_expect(!l->kept.is_wiped_on_fork, 0))
+		wipe_if_forked(l);
 	r = atomic_load_explicit(&l->state.region, memory_order_acquire);
 	return __builtin_expect(r != NULL, 1) ? r : ledger_open_once(l);
 }
@@ -36,7 +41,7 @@ static inline bool rows_find(struct ledger *l, unsigned device, enum ledger_book
 	*b = (struct rows){
 	    .region = r,
 	    .row = r->row[device][book],
-	    .mine = &r->row[device][book][l->state.slot],
+	    .mine = &r->row[device][book][region_row_index(l->state.slot)],
 	    .own = &l->state.own[device][book],
 	    .limit = rows_limit(atomic_load_explicit(&r->header.limit[device], memory_order_relaxed)),
 	    .own_bound = rows_limit(l->kept.own_bound[device]),
@@ -126,9 +131,9 @@ static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows 
 static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledger *l, const struct rows *b,
 								    uint64_t n)
 {
-	uint64_t deadline = ledger_now_ns() + l->kept.wait_ns;
 	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, -1);
 	enum ledger_outcome out;
+	uint64_t deadline;
 	int lock;
 
 	if (atomic_load(&l->state.is_private) || !rows_have_dead(b, &judge)) {
@@ -136,6 +141,7 @@ static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledge
 		if (out != LEDGER_GRANTED)
 			return out;
 	}
+	deadline = ledger_now_ns() + l->kept.wait_ns;
 	lifetime_fd_renew(l);
 	lock = queue_lock(l, deadline);
 	if (lock < 0)

@@ -197,7 +197,7 @@ static inline int file_link(const struct region_place *place)
 
 static inline int file_make_locked(struct region_finder *f, const struct region_place *place)
 {
-	bool is_foreign;
+	bool is_foreign = false;
 	int result = -EAGAIN;
 
 	for (int tries = 0; tries < 4; tries++) {
@@ -222,7 +222,7 @@ static inline int file_make_locked(struct region_finder *f, const struct region_
 /* A descriptor of the region at the place, made if need be, or -errno: the path cannot be used. */
 static inline int region_file_open(struct region_finder *f, struct region_place *place)
 {
-	bool is_foreign;
+	bool is_foreign = false;
 	int fd = file_open(place->path, f->boot, &is_foreign), directory;
 
 	if (fd >= 0 || (fd != -ENOENT && fd != -ESTALE))

@@ -93,8 +93,8 @@ static inline void region_fill_private(struct region *r, struct ledger *l, const
 
 			if (!own)
 				continue;
-			atomic_store(&r->row[d][b][slot].asked, own);
-			atomic_store(&r->row[d][b][slot].granted, own);
+			atomic_store(&r->row[d][b][region_row_index(slot)].asked, own);
+			atomic_store(&r->row[d][b][region_row_index(slot)].granted, own);
 			atomic_fetch_or(&r->header.used[b], UINT64_C(1) << d);
 		}
 	}

@@ -17,7 +17,7 @@
 /* One device and book as one process sees it. */
 struct rows {
 	struct region *region;
-	struct region_row *row; /* [slot] */
+	struct region_row *row; /* [region_row_index(slot)] */
 	struct region_row *mine;
 	shared_u64 *own;   /* what this process has announced and not released */
 	int64_t limit;     /* the pod's */
@@ -63,17 +63,18 @@ static inline int64_t rows_upper_carefully(const struct rows *b)
 	int64_t sum = 0;
 
 	for (unsigned i = 0; i < top; i++)
-		sum += row_asked(&b->row[i]);
+		sum += row_asked(&b->row[region_row_index(i)]);
 	return sum;
 }
 
 /* Never less than what lives; counts the undecided. Nonsense is looked for once, in all rows together. */
 static inline int64_t rows_upper(const struct rows *b)
 {
-	struct region_row *row = b->row, *end = row + region_high(b->region);
+	unsigned top = region_high(b->region);
 	uint64_t sum = 0, all = 0;
 
-	for (; row < end; row++) {
+	for (unsigned i = 0; i < top; i++) {
+		struct region_row *row = &b->row[region_row_index(i)];
 		uint64_t gone = atomic_load(&row->gone), net = atomic_load(&row->asked) - gone;
 
 		sum += net;
@@ -89,10 +90,10 @@ static inline int64_t rows_lower(const struct rows *b)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < top; i++)
-		sum += atomic_load(&b->row[i].granted);
+		sum += atomic_load(&b->row[region_row_index(i)].granted);
 	top = region_high(b->region);
 	for (unsigned i = 0; i < top; i++)
-		sum -= atomic_load(&b->row[i].gone);
+		sum -= atomic_load(&b->row[region_row_index(i)].gone);
 	return (int64_t)sum;
 }
 
@@ -111,7 +112,7 @@ static inline int64_t rows_upper_living(const struct rows *b, struct judge *judg
 
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
-		int64_t net = row_asked(&b->row[i]);
+		int64_t net = row_asked(&b->row[region_row_index(i)]);
 
 		if (net && !row_is_of_the_dead(b, judge, i, ident))
 			sum += net;
@@ -127,7 +128,7 @@ static inline bool rows_have_dead(const struct rows *b, struct judge *judge)
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
 
-		if (row_asked(&b->row[i]) && row_is_of_the_dead(b, judge, i, ident))
+		if (row_asked(&b->row[region_row_index(i)]) && row_is_of_the_dead(b, judge, i, ident))
 			return true;
 	}
 	return false;

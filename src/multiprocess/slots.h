@@ -29,7 +29,7 @@ static inline void slot_reap_locked(struct region *r, unsigned slot)
 		uint64_t used = atomic_load(&r->header.used[book]);
 
 		for (; used; used &= used - 1)
-			row_reap_locked(&r->row[__builtin_ctzll(used)][book][slot]);
+			row_reap_locked(&r->row[__builtin_ctzll(used)][book][region_row_index(slot)]);
 	}
 	atomic_store(&r->slot[slot].space, 0);
 	TESTPOINT(reap_space_cleared);
@@ -44,7 +44,7 @@ static inline unsigned rows_reap_locked(const struct rows *b, struct judge *judg
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
 
-		if (row_asked(&b->row[i]) && row_is_of_the_dead(b, judge, i, ident)) {
+		if (row_asked(&b->row[region_row_index(i)]) && row_is_of_the_dead(b, judge, i, ident)) {
 			slot_reap_locked(b->region, i);
 			reaped++;
 		}

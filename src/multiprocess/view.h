@@ -91,7 +91,7 @@ static inline void view_fill_bytes(const struct ledger_view *view, unsigned slot
 {
 	for (unsigned d = 0; d < LEDGER_DEVICES; d++) {
 		for (unsigned b = 0; b < LEDGER_BOOKS; b++)
-			process->bytes[b][d] = (uint64_t)row_committed(&view->copy->row[d][b][slot]);
+			process->bytes[b][d] = (uint64_t)row_committed(&view->copy->row[d][b][region_row_index(slot)]);
 		process->migrated[d] = atomic_load(&view->copy->status[slot].migrated[d]);
 	}
 }

@@ -47,6 +47,7 @@ static void use(struct fake *f)
 					    {"alpha", (void *)wrapper, &originals[3]}};
 	unsigned char before[3 * FAKE_PAGE];
 	struct elf_object object;
+	struct patch_batch batch = {.count = 0};
 	struct patch_result older, result;
 
 	memset(originals, 0, sizeof originals);
@@ -55,8 +56,9 @@ static void use(struct fake *f)
 		return;
 	elf_object_variable(&object, "value");
 	elf_object_address(&object, "elsewhere");
-	older = elf_patch_older(&object, list + 3, 1);
-	result = elf_patch(&object, list, 3);
+	patch_batch_add_older(&batch, list + 3, 1, &older);
+	patch_batch_add(&batch, list, 3, &result);
+	elf_patch_batch(&object, &batch);
 	if (result.bound > result.wanted || result.wanted > 3)
 		abort();
 	if ((result.way == PATCH_NONE || result.way == PATCH_SYMBIND) &&

@@ -4,7 +4,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import GIB, KIB, MIB, ROOT, STANDIN, clean_environment
+from conftest import GIB, KIB, MIB, ROOT, STANDIN, clean_environment, compile_c
 
 RUNTIMES = (5, 6, 7)
 
@@ -486,5 +486,31 @@ def test_43_without_a_runtime_the_documented_program_names_the_stand_in():
     assert output.returncode == 2 and "stand-in" in output.stdout
 
 
-def test_44_the_oracle_of_the_stand_in_is_there():
+# ---- many of everything ----
+
+def crowd(pod, *arguments, **environment):
+    done = subprocess.run([compile_c("test/e2e/crowd.c", "crowd"), *map(str, arguments)], text=True, capture_output=True,
+                          env=pod.environment(**environment), timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_44_each_of_64_devices_has_its_own_limit_to_the_byte(pod):
+    limits = {f"HIP_DEVICE_MEMORY_LIMIT_{i}": f"{i + 1}M" for i in range(64)}
+    assert crowd(pod, "devices", SOFTGPU_DEVICES=64, **limits) == [f"{i + 1} 2 0 {(i + 1) * MIB}" for i in range(64)]
+
+
+def test_45_allocations_of_10_000_threads_that_are_gone_stay_counted_and_can_be_freed_by_another(pod):
+    assert crowd(pod, "threads", 10000, HIP_DEVICE_MEMORY_LIMIT_0="1G") == [f"0 {5000 * KIB}"]
+
+
+def test_46_sixteen_threads_that_ask_what_is_free_never_wait_for_each_other(pod):
+    """Of 320,000 questions, in a pod of 17 processes. A lock on the way would put threads to sleep thousands of times."""
+    others = [pod.run() for _ in range(16)]
+    for other in others:
+        other.ok("malloc a 1M")
+    assert int(crowd(pod, "ask", 16, HIP_DEVICE_MEMORY_LIMIT_0="1G")[0]) < 100
+
+
+def test_47_the_oracle_of_the_stand_in_is_there():
     assert (STANDIN / "oracle").exists()

@@ -29,7 +29,7 @@ def test_at_every_quiet_point_of_a_random_war_books_card_and_programs_agree(rele
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [name for name in MUTANTS if MUTANTS[name][3]])
 def test_the_war_is_lost_by_a_library_that(name, tmp_path):
     done = war("--seed", 1, "--seconds", 60, "--library", build(ROOT, tmp_path, name))
     assert done.returncode == 1, f"won: {done.stdout}"

@@ -45,14 +45,18 @@ EXPORT unsigned la_version(unsigned version)
 EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
 	static bool is_initialised;
+	struct patch_batch batch = {.count = 0};
 	struct elf_object object;
+	static struct patch_result result;
 
 	(void)cookie;
 	program_libc_objopen(map, namespace);
 	if (!is_initialised)
 		keep_own();
 	is_initialised = true;
-	if (namespace == LM_ID_BASE && elf_object_load(&object, map))
-		exec_objopen(&object);
+	if (namespace == LM_ID_BASE && elf_object_load(&object, map)) {
+		exec_objopen(&object, &batch, &result);
+		elf_patch_batch(&object, &batch);
+	}
 	return 0;
 }

@@ -9,8 +9,8 @@
  *	trap uid NUMBER                     becomes another user before its first allocation
  *	trap storm                          a signal every 100 us, without SA_RESTART, on 3 threads at the limit
  *	trap deferred | asynchronous        a thread is cancelled inside of the runtime
- *	trap throw                          an exception goes through the runtime
- *	trap jump                           a signal handler jumps out of the runtime
+ *	trap throw | jump  here | deeper    an exception goes through the runtime, or a signal handler jumps out of it;
+ *	                                    then more than the card has is asked for, from the same depth of the stack or below
  *
  * With a trailing "stay" it then waits for its standard input to end.
  */
@@ -232,6 +232,32 @@ static void jump(void)
 		take_one();
 }
 
+static void ask_too_much(void)
+{
+	void *p;
+
+	printf("then %d\n", take(&p, (size_t)65 * MIB));
+}
+
+static void ask_deeper(void)
+{
+	volatile char room[8192];
+
+	memset((char *)room, 1, sizeof room);
+	ask_too_much();
+	room[0] = 0;
+}
+
+static void leave(void (*how)(void), const char *where)
+{
+	how();
+	if (!strcmp(where, "deeper"))
+		ask_deeper();
+	else
+		ask_too_much();
+	exit(0);
+}
+
 static void prepare(const char *what, char *with)
 {
 	int devices;
@@ -261,9 +287,9 @@ static void prepare(const char *what, char *with)
 	} else if (!strcmp(what, "asynchronous")) {
 		cancel(CIRCLE);
 	} else if (!strcmp(what, "throw")) {
-		throw();
+		leave(throw, with);
 	} else if (!strcmp(what, "jump")) {
-		jump();
+		leave(jump, with);
 	}
 }
 

@@ -26,7 +26,7 @@ MUTANTS = {
         "asked for|slots of|books say"),
     "forgets the originals at exit": (
         "hip/wrappers.c", r"(if \(hip_copies\[k\]\.map == map\)\n\t\t\t)hip_copies\[k\]\.map = NULL;",
-        r"\1hip_copies[k] = (struct hip_copy){ 0 };", "ended with -11|ended with status"),
+        r"\1hip_copies[k] = (struct hip_copy){ 0 };", None),  # a matter of chance in the war; see test_traps.py
 }
 
 FLAGS = ("-std=gnu11 -D_GNU_SOURCE -O1 -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector -fcf-protection=none "
