@@ -4,9 +4,16 @@
 #include "../sys/sys.h"
 #include "../sys/text.h"
 
-static uint64_t dmabuf_device; /* st_dev of the last dma-buf that was asked for */
+static uint64_t dmabuf_device; /* st_dev of the last export */
 
 uint64_t descriptors_inode(int fd)
+{
+	struct stat st;
+
+	return sys_fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+uint64_t descriptors_exported(int fd)
 {
 	struct stat st;
 
@@ -45,6 +52,7 @@ static bool is_same_file(int other, const struct question *question)
 	return !sys_fstat(fd, &a) && !sys_fstat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* The first descriptor that is_one() says yes to, or -1. */
 static int find(bool (*is_one)(int, const struct question *), const struct question *question)
 {
 	struct entry {

@@ -9,9 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The inode of a dma-buf, which is one for all its descriptors; 0: fd is none. All dma-bufs are of one file system, which is
- * remembered. */
+/* The inode of a dma-buf, which is one for all its descriptors; 0: fd is none. */
 uint64_t descriptors_inode(int fd);
+/* The same for one that the driver has just made: all dma-bufs are of one file system, which is remembered. */
+uint64_t descriptors_exported(int fd);
 
 /* A descriptor of a dma-buf that is_one() says yes to, by its inode; -1: none. */
 int descriptors_find_dmabuf(bool (*is_one)(uint64_t inode, uint64_t what), uint64_t what);

@@ -106,7 +106,7 @@ static int kfd_free(const struct call *call, struct kfd_free_memory *args)
  * buffer. */
 static void hold_dmabuf(int fd, uint64_t buffer)
 {
-	physical_hold(NAME_INODE, descriptors_inode(fd), buffer);
+	physical_hold(NAME_INODE, descriptors_exported(fd), buffer);
 	physical_hold(NAME_DESCRIPTOR, physical_descriptor_key(fd), buffer);
 }
 
