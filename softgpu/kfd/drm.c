@@ -42,7 +42,7 @@ static int tag_lock(int fd, int command, struct flock *lock, uint64_t tag, short
 	return fcntl(fd, command, lock) ? -errno : 0;
 }
 
-int drm_open(int card)
+int drm_open(int card, bool is_primary)
 {
 	struct state *state = driver()->state;
 	int fd = driver_reopen(driver()->memory_fd);
@@ -52,11 +52,11 @@ int drm_open(int card)
 	if (fd < 0)
 		return fd;
 	state_lock(state);
-	tag = state->next_tag++ * MAX_CARDS + (uint64_t)card;
+	tag = state->next_tag++ * MAX_CARDS + (uint64_t)card + (is_primary ? DRM_PRIMARY : 0);
 	state_unlock(state);
 	lseek(fd, (off_t)tag, SEEK_SET);
 	tag_lock(fd, F_OFD_SETLK, &lock, tag, F_RDLCK);
-	log_line("OPEN render node of card=%d tag=%lu", card, tag);
+	log_line("OPEN %s node of card=%d tag=%lu", is_primary ? "primary" : "render", card, tag);
 	return fd;
 }
 

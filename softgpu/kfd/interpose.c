@@ -35,10 +35,9 @@ static int open_kfd(int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_render(int minor, int flags)
+static int open_card(int card, bool is_primary, int flags)
 {
-	int card = minor - FIRST_MINOR;
-	int fd = card < 0 || card >= driver()->cards ? -ENOENT : drm_open(card);
+	int fd = card < 0 || card >= driver()->cards ? -ENOENT : drm_open(card, is_primary);
 
 	if (fd >= 0 && !(flags & O_CLOEXEC))
 		fcntl(fd, F_SETFD, 0);
@@ -54,7 +53,9 @@ static int open_device(const char *path, int flags, int *kind)
 	if (path && !strcmp(path, "/dev/kfd"))
 		return open_kfd(flags);
 	if (path && sscanf(path, "/dev/dri/renderD%d%n", &minor, &length) == 1 && !path[length])
-		return open_render(minor, flags);
+		return open_card(minor - FIRST_MINOR, false, flags);
+	if (path && sscanf(path, "/dev/dri/card%d%n", &minor, &length) == 1 && !path[length])
+		return open_card(minor, true, flags);
 	*kind = NOT_A_DEVICE;
 	return 0;
 }
@@ -78,6 +79,8 @@ static bool is_device(const char *path)
 
 	if (!path || strncmp(path, "/dev/", 5))
 		return false;
+	if (sscanf(path, "/dev/dri/card%d", &minor) == 1)
+		return minor >= 0 && minor < driver()->cards;
 	return !strcmp(path, "/dev/kfd") || (sscanf(path, "/dev/dri/renderD%d", &minor) == 1 &&
 					     minor >= FIRST_MINOR && minor < FIRST_MINOR + driver()->cards);
 }
@@ -226,7 +229,7 @@ EXPORT int statx(int dir, const char *restrict path, int flags, unsigned int mas
 	return real()->statx(dir, topology_redirect(path, buffer, sizeof buffer), flags, mask, out);
 }
 
-/* A render node's descriptor is a character device with the node's number, as libdrm and others expect. */
+/* A node's descriptor is a character device with the node's number, as libdrm and others expect. */
 EXPORT int fstat(int fd, struct stat *out)
 {
 	uint64_t tag;
@@ -234,7 +237,7 @@ EXPORT int fstat(int fd, struct stat *out)
 
 	if (!result && driver_is_connected() && driver_identify(fd, &tag) == NODE_RENDER) {
 		out->st_mode = S_IFCHR | 0666;
-		out->st_rdev = makedev(DRM_MAJOR, FIRST_MINOR + tag % MAX_CARDS);
+		out->st_rdev = makedev(DRM_MAJOR, (tag & DRM_PRIMARY ? 0 : FIRST_MINOR) + tag % MAX_CARDS);
 	}
 	return result;
 }

@@ -7,6 +7,7 @@
 
 #include "gate.h"
 #include "memory_size.h"
+#include "migration.h"
 #include "settings.h"
 #include "../sys/log.h"
 #include "../sys/sys.h"
@@ -252,6 +253,8 @@ static ALWAYS_INLINE void hip_end(const struct hip_copy *copy, const struct hip_
 		if (gate_is_inside())                                                                                  \
 			return REAL(name, params) args;                                                                \
 		known = gate_take(copy, FREES_##kind, (key), &base, &taken);                                           \
+		if (known && taken.class == TRACK_MANAGED)                                                             \
+			migration_cut((uintptr_t)base, taken.size);                                                    \
 		gate_enter();                                                                                          \
 		result = REAL(name, params) args;                                                                      \
 		gate_leave();                                                                                          \

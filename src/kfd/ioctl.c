@@ -1,11 +1,13 @@
 /* See ioctl.h. */
 #include "ioctl.h"
 
+#include "descriptors.h"
 #include "kfd_abi.h"
 #include "memory.h"
 #include "queues.h"
 #include "topology.h"
 #include "../hip/gate.h"
+#include "../hip/migration.h"
 #include "../hip/settings.h"
 #include "../loader/program_libc.h"
 #include "../sys/sys.h"
@@ -57,13 +59,6 @@ static int fail(int error)
 	return -1;
 }
 
-static uint64_t inode_of(int fd)
-{
-	struct stat st;
-
-	return sys_fstat(fd, &st) ? 0 : st.st_ino;
-}
-
 static uint64_t whole_pages(uint64_t size)
 {
 	return size > UINT64_MAX - 4095 ? UINT64_MAX : (size + 4095) & ~(uint64_t)4095;
@@ -111,7 +106,7 @@ static int kfd_free(const struct call *call, struct kfd_free_memory *args)
  * buffer. */
 static void hold_dmabuf(int fd, uint64_t buffer)
 {
-	physical_hold(NAME_INODE, inode_of(fd), buffer);
+	physical_hold(NAME_INODE, descriptors_exported(fd), buffer);
 	physical_hold(NAME_DESCRIPTOR, physical_descriptor_key(fd), buffer);
 }
 
@@ -126,7 +121,7 @@ static int kfd_export(const struct call *call, struct kfd_export_dmabuf *args)
 
 static int kfd_import(const struct call *call, struct kfd_import_dmabuf *args)
 {
-	uint64_t buffer = physical_find(NAME_INODE, inode_of((int)args->dmabuf_fd));
+	uint64_t buffer = physical_find(NAME_INODE, descriptors_inode((int)args->dmabuf_fd));
 	int result = go_on(call, args);
 
 	if (!result && physical_find(NAME_KFD_HANDLE, args->handle) != buffer)
@@ -149,29 +144,39 @@ static int kfd_available(const struct call *call, struct kfd_available_memory *a
 	return result;
 }
 
+/* Where the call sends the range: a prefetch rather than a preferred location. False: nowhere. */
+static bool svm_location(const struct kfd_svm *args, uint32_t *gpu_id)
+{
+	bool is_given = false;
+
+	for (uint32_t i = 0; i < args->nattr; i++) {
+		if (args->attrs[i].value == KFD_SVM_LOCATION_UNDEFINED)
+			continue;
+		if (args->attrs[i].type == KFD_SVM_ATTR_PREFETCH_LOC) {
+			*gpu_id = args->attrs[i].value;
+			return true;
+		}
+		if (args->attrs[i].type == KFD_SVM_ATTR_PREFERRED_LOC) {
+			*gpu_id = args->attrs[i].value;
+			is_given = true;
+		}
+	}
+	return is_given;
+}
+
 /* Managed memory moves to the GPU and back at the driver's will; a prefetch or a preferred location is what we can see. */
 static int kfd_svm(const struct call *call, struct kfd_svm *args)
 {
 	int result = go_on(call, args);
+	uint32_t gpu_id = 0;
 
-	for (uint32_t i = 0; !result && args->op == KFD_SVM_OP_SET_ATTR && i < args->nattr; i++) {
-		const struct topology_gpu *gpu;
-
-		if (args->attrs[i].type != KFD_SVM_ATTR_PREFETCH_LOC &&
-		    args->attrs[i].type != KFD_SVM_ATTR_PREFERRED_LOC)
-			continue;
-		gpu = topology_by_gpu_id(args->attrs[i].value);
-		if (device_of(gpu) >= 0) {
-			ledger_note_migrated(gate_ledger(), (unsigned)device_of(gpu), (int64_t)args->size);
-			break;
-		}
-	}
+	if (!result && args->op == KFD_SVM_OP_SET_ATTR && svm_location(args, &gpu_id))
+		migration_set(gpu_id ? device_of(topology_by_gpu_id(gpu_id)) : TOPOLOGY_NONE, args->start_addr, args->size);
 	return result;
 }
 
 /* ---- DRM ---- */
 
-/* A render node's minor number is what the topology calls it. */
 static const struct topology_gpu *gpu_of_file(int fd)
 {
 	enum { DRM_MAJOR = 226 };
@@ -182,7 +187,7 @@ static const struct topology_gpu *gpu_of_file(int fd)
 		return NULL;
 	major = (uint32_t)(st.st_rdev >> 8 & 0xfff);
 	minor = (uint32_t)((st.st_rdev & 0xff) | (st.st_rdev >> 12 & 0xfff00));
-	return major == DRM_MAJOR ? topology_by_render_minor(minor) : NULL;
+	return major == DRM_MAJOR ? topology_by_drm_minor(minor) : NULL;
 }
 
 static int drm_create(const struct call *call, union drm_gem_create *args)
@@ -226,7 +231,7 @@ static int drm_export(const struct call *call, struct drm_prime *args)
 /* The same buffer imported twice into one file has one handle and one hold. */
 static int drm_import(const struct call *call, struct drm_prime *args)
 {
-	uint64_t buffer = physical_find(NAME_INODE, inode_of(args->fd)), key;
+	uint64_t buffer = physical_find(NAME_INODE, descriptors_inode(args->fd)), key;
 	int result = go_on(call, args);
 
 	key = physical_gem_key(call->fd, args->handle);

@@ -76,6 +76,7 @@ struct kfd_svm {
 	struct kfd_svm_attribute attrs[];
 };
 enum { KFD_SVM_OP_SET_ATTR = 0, KFD_SVM_ATTR_PREFERRED_LOC = 0, KFD_SVM_ATTR_PREFETCH_LOC = 1 };
+#define KFD_SVM_LOCATION_UNDEFINED UINT32_MAX /* 0 is system memory */
 
 #define KFD_CREATE_QUEUE     IOC_COMMAND(IOC_WR, 'K', 0x02, sizeof(struct kfd_create_queue))
 #define KFD_DESTROY_QUEUE    IOC_COMMAND(IOC_WR, 'K', 0x03, sizeof(struct kfd_destroy_queue))

@@ -1,6 +1,7 @@
 /* See memory.h. */
 #include "memory.h"
 
+#include "descriptors.h"
 #include "../hip/gate.h"
 #include "../sys/log.h"
 #include "../sys/sys.h"
@@ -218,12 +219,33 @@ void physical_put_back(struct physical_taken taken)
 		hold(taken.name, taken.key, taken.buffer);
 }
 
+static bool is_inode_of(uint64_t inode, uint64_t buffer)
+{
+	return physical_find(NAME_INODE, inode) == buffer;
+}
+
+/* A duplicate of a descriptor by which the buffer was exported; -1: all are closed. */
+static int duplicate_of(uint64_t buffer)
+{
+	struct tracked inode;
+
+	if (!tracker_find(buffers(), key_of(buffer), 1u << CLASS_INODE_OF, &inode))
+		return -1;
+	return descriptors_find_dmabuf(is_inode_of, buffer);
+}
+
 static void drop(uint64_t buffer)
 {
 	struct tracked value;
+	int duplicate;
 
 	if (!buffer || tracker_add(buffers(), key_of(buffer), CLASS_HOLDERS, -1) != 0)
 		return;
+	duplicate = duplicate_of(buffer);
+	if (duplicate >= 0) {
+		physical_hold(NAME_DESCRIPTOR, physical_descriptor_key(duplicate), buffer);
+		return;
+	}
 	forget_inodes(buffer);
 	if (tracker_take(buffers(), key_of(buffer), 1u << CLASS_BUFFER, &value))
 		ledger_release(gate_ledger(), value.device, LEDGER_PHYSICAL, value.size);
@@ -241,17 +263,18 @@ static void take_handles(struct physical_closing *closing, int fd, uint64_t coun
 {
 	enum { HIGHEST = 1 << 20 };
 
-	closing->size = count * sizeof *closing->buffers;
-	closing->buffers = sys_mmap(NULL, closing->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (sys_is_error(closing->buffers)) {
-		closing->buffers = NULL;
+	closing->size = count * sizeof *closing->handles;
+	closing->handles = sys_mmap(NULL, closing->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_is_error(closing->handles)) {
+		closing->handles = NULL;
 		return;
 	}
+	closing->duplicate = descriptors_find_other(fd);
 	for (uint32_t handle = 1; handle <= HIGHEST && closing->count < count; handle++) {
-		uint64_t buffer = physical_take(NAME_GEM_HANDLE, physical_gem_key(fd, handle)).buffer;
+		struct physical_taken taken = physical_take(NAME_GEM_HANDLE, physical_gem_key(fd, handle));
 
-		if (buffer)
-			closing->buffers[closing->count++] = buffer;
+		if (taken.buffer)
+			closing->handles[closing->count++] = taken;
 	}
 }
 
@@ -268,11 +291,22 @@ bool physical_close_begin(struct physical_closing *closing, int fd)
 	return closing->dmabuf.buffer || closing->count;
 }
 
+/* The handles of a file that has another descriptor are that one's from now on. */
+static void end_handle(struct physical_taken taken, int duplicate)
+{
+	if (duplicate < 0) {
+		drop(taken.buffer);
+		return;
+	}
+	taken.key = physical_gem_key(duplicate, (uint32_t)taken.key);
+	physical_put_back(taken);
+}
+
 void physical_close_end(struct physical_closing *closing)
 {
 	physical_drop(closing->dmabuf);
 	for (size_t i = 0; i < closing->count; i++)
-		drop(closing->buffers[i]);
-	if (closing->buffers)
-		sys_munmap(closing->buffers, closing->size);
+		end_handle(closing->handles[i], closing->duplicate);
+	if (closing->handles)
+		sys_munmap(closing->handles, closing->size);
 }

@@ -2,7 +2,7 @@
  *
  * Each buffer is charged once, to the process that allocated it, from its allocation until the last thing by which this
  * process holds it is gone: KFD's handles, GEM's (they end with their file), imports included, and the descriptors of the
- * dma-bufs it exported. Buffers of other processes are never charged here. Called from the ioctl and close wrappers, before
+ * dma-bufs it exported, duplicates too. Buffers of other processes are never charged here. Called from the ioctl and close wrappers, before
  * and after the real call, on the program's threads.
  */
 #ifndef AMVGPU_KFD_MEMORY_H
@@ -62,8 +62,9 @@ void physical_put_back(struct physical_taken taken);
 extern uint64_t physical_descriptors;
 struct physical_closing {
 	struct physical_taken dmabuf;
-	uint64_t *buffers; /* what the DRM file held; mapped */
+	struct physical_taken *handles; /* what the DRM file holds; mapped */
 	size_t count, size;
+	int duplicate; /* another descriptor of the file; -1: it ends with this one */
 };
 /* False: fd holds nothing. */
 bool physical_close_begin(struct physical_closing *closing, int fd);

@@ -4,13 +4,17 @@
 #include "topology.h"
 #include "../hip/alloc_tracker.h"
 #include "../hip/cu_mask.h"
+#include "../hip/migration.h"
 #include "../hip/settings.h"
 #include "../sys/log.h"
 
 /* KFD's priorities run from 0 to 15; ROCr says 0 for low and 11 or 15 for high. */
 enum { PRIORITY_LOW = 0, PRIORITY_HIGH = 11 };
 
-/* Which GPU a compute queue is on: queue_id + 1 -> index of the mask's GPU. */
+enum { CLASS_GPU, CLASS_SAVE_AREA };
+
+/* What a compute queue has: queue_id + 1 -> index of the mask's GPU; the address of its save area, which is sent to the GPU as
+ * managed memory is. */
 static struct tracker *queues;
 
 static bool is_compute(uint32_t type)
@@ -74,6 +78,8 @@ int queues_create(ioctl_function real, int fd, uint32_t command, struct kfd_crea
 	gpu = topology_by_gpu_id(args->gpu_id);
 	if (result || !gpu || !queue_table())
 		return result;
+	tracker_put(queue_table(), queue_key(args->queue_id),
+		    (struct tracked){ .size = args->ctx_save_restore_address, .class = CLASS_SAVE_AREA });
 	mask = pods_mask(gpu->rocr);
 	if (!mask.is_set)
 		return result;
@@ -110,7 +116,7 @@ int queues_set_cu_mask(ioctl_function real, int fd, uint32_t command, struct kfd
 	const uint32_t *wanted = (const uint32_t *)(uintptr_t)args->cu_mask_ptr;
 	uint32_t words = args->num_cu_mask / 32, left = 0;
 
-	if (!words || !wanted || !queue_table() || !tracker_find(queue_table(), queue_key(args->queue_id), 1, &queue))
+	if (!words || !wanted || !queue_table() || !tracker_find(queue_table(), queue_key(args->queue_id), 1u << CLASS_GPU, &queue))
 		return real(fd, command, args);
 	held = mask = pods_mask(queue.device);
 	for (uint32_t i = 0; i < CU_MASK_WORDS; i++) {
@@ -125,12 +131,17 @@ int queues_set_cu_mask(ioctl_function real, int fd, uint32_t command, struct kfd
 
 int queues_destroy(ioctl_function real, int fd, uint32_t command, struct kfd_destroy_queue *args)
 {
-	struct tracked queue;
+	struct tracked queue, area;
 	struct tracker *t = __atomic_load_n(&queues, __ATOMIC_ACQUIRE);
-	bool known = t && tracker_take(t, queue_key(args->queue_id), 1, &queue);
+	bool known = t && tracker_take(t, queue_key(args->queue_id), 1u << CLASS_GPU, &queue);
+	bool has_area = t && tracker_take(t, queue_key(args->queue_id), 1u << CLASS_SAVE_AREA, &area);
 	int result = real(fd, command, args);
 
 	if (known && result)
 		tracker_put(t, queue_key(args->queue_id), queue);
+	if (has_area && result)
+		tracker_put(t, queue_key(args->queue_id), area);
+	else if (has_area)
+		migration_end(area.size);
 	return result;
 }

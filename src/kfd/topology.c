@@ -8,6 +8,7 @@ static struct {
 	uint32_t is_read; /* once */
 	unsigned count;
 	struct topology_gpu gpu[TOPOLOGY_GPUS];
+	uint64_t not_ours; /* primary minors of other cards */
 	int (*interposed_open)(const char *, int, ...);
 	int (*interposed_fstat)(int, struct stat *);
 } state;
@@ -131,6 +132,7 @@ static void add_gpu(unsigned node, uint32_t gpu_id)
 	gpu->gpu_id = gpu_id;
 	gpu->node = node;
 	gpu->render_minor = (uint32_t)property(text, "drm_render_minor");
+	gpu->primary_minor = TOPOLOGY_NO_MINOR;
 	gpu->unique_id = property(text, "unique_id");
 	per_cu = property(text, "simd_per_cu");
 	gpu->compute_units = per_cu ? (unsigned)(property(text, "simd_count") / per_cu) : 0;
@@ -158,6 +160,42 @@ static void read_once(void)
 	}
 }
 
+/* Where the card of a DRM node is on the bus: "0000:03:00.0". False: not known. */
+static bool read_slot(uint32_t minor, char *slot, size_t size)
+{
+	static const char key[] = "PCI_SLOT_NAME=";
+	char path[64], text[1024];
+	struct text t = TEXT_ON(path);
+
+	text_add(&t, "/sys/dev/char/226:");
+	text_add_number(&t, minor);
+	text_add(&t, "/device/uevent");
+	read_file(path, text, sizeof text);
+	for (const char *line = text; *line; line++) {
+		size_t length = 0;
+
+		if (!text_starts(line, key))
+			continue;
+		for (line += sizeof key - 1; line[length] && line[length] != '\n' && length < size - 1; length++)
+			slot[length] = line[length];
+		slot[length] = 0;
+		return length;
+	}
+	return false;
+}
+
+/* The two nodes of a card are of one device. */
+static struct topology_gpu *gpu_beside(uint32_t primary_minor)
+{
+	char slot[32], other[32];
+
+	for (unsigned i = 0; i < state.count && read_slot(primary_minor, slot, sizeof slot); i++) {
+		if (read_slot(state.gpu[i].render_minor, other, sizeof other) && text_equal(slot, other))
+			return &state.gpu[i];
+	}
+	return NULL;
+}
+
 #define SEARCH(field, value)                                                                                           \
 	read_once();                                                                                                   \
 	for (unsigned i = 0; i < state.count; i++) {                                                                   \
@@ -176,7 +214,30 @@ const struct topology_gpu *topology_by_node(uint32_t node)
 	SEARCH(node, node);
 }
 
-const struct topology_gpu *topology_by_render_minor(uint32_t minor)
+static const struct topology_gpu *by_known_minor(uint32_t minor)
 {
-	SEARCH(render_minor, minor);
+	read_once();
+	for (unsigned i = 0; i < state.count; i++) {
+		if (state.gpu[i].render_minor == minor ||
+		    __atomic_load_n(&state.gpu[i].primary_minor, __ATOMIC_RELAXED) == minor)
+			return &state.gpu[i];
+	}
+	return NULL;
+}
+
+const struct topology_gpu *topology_by_drm_minor(uint32_t minor)
+{
+	enum { PRIMARY_MINORS = 64 };
+	const struct topology_gpu *known = by_known_minor(minor);
+	uint64_t bit = minor < PRIMARY_MINORS ? (uint64_t)1 << minor : 0;
+	struct topology_gpu *gpu;
+
+	if (known || !bit || __atomic_load_n(&state.not_ours, __ATOMIC_RELAXED) & bit)
+		return known;
+	gpu = gpu_beside(minor);
+	if (gpu)
+		__atomic_store_n(&gpu->primary_minor, minor, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_or(&state.not_ours, bit, __ATOMIC_RELAXED);
+	return gpu;
 }

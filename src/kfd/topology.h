@@ -15,11 +15,13 @@
 #include "../loader/elf_object.h"
 
 enum { TOPOLOGY_GPUS = 64, TOPOLOGY_NONE = -1 };
+#define TOPOLOGY_NO_MINOR UINT32_MAX
 
 struct topology_gpu {
 	uint32_t gpu_id;
 	uint32_t node;
 	uint32_t render_minor;
+	uint32_t primary_minor; /* of /dev/dri/cardN, once it was asked for; else TOPOLOGY_NO_MINOR */
 	uint64_t unique_id;
 	unsigned compute_units;
 	int device; /* index in the numbering of the limits; TOPOLOGY_NONE: not one of the pod's */
@@ -35,6 +37,6 @@ int topology_fstat(int fd, struct stat *st);
 /* NULL: no such GPU. */
 const struct topology_gpu *topology_by_gpu_id(uint32_t gpu_id);
 const struct topology_gpu *topology_by_node(uint32_t node);
-const struct topology_gpu *topology_by_render_minor(uint32_t minor);
+const struct topology_gpu *topology_by_drm_minor(uint32_t minor); /* of a render or a primary node */
 
 #endif

@@ -129,6 +129,15 @@ static inline long sys_getdents64(int fd, void *buffer, size_t size)
 	return SYS_CALL(SYS_getdents64, fd, buffer, size);
 }
 
+/* 0: both descriptors of this process stand for one open file. */
+static inline long sys_kcmp_file(int fd, int other)
+{
+	enum { FILE_KIND = 0 };
+	long pid = SYS_CALL(SYS_getpid, 0, 0, 0);
+
+	return sys_call6(SYS_kcmp, pid, pid, FILE_KIND, fd, other, 0);
+}
+
 /* The mapping, or -errno in the last page of the address space: test with sys_is_error(). */
 static inline void *sys_mmap(void *address, size_t size, int protection, int flags, int fd, uint64_t offset)
 {

@@ -16,16 +16,34 @@ RELEASES = ("7.2", "6.4", "5.7", "5.2")
 SCRATCH_RESERVE = 146800640  # what ROCr from 5.7 on keeps for scratch where more than some 1.2 GiB are available
 
 
-def code_object():
-    """64 MiB of globals and a kernel with a large stack, for gfx90a."""
-    output = BUILD / "test" / "globals.co"
+def compiled_for_the_card(source, *options, patches=()):
+    """A code object for gfx90a from a file of test/card. patches: bytes to replace in it, of the same length in all."""
+    output = BUILD / "test" / f"{pathlib.Path(source).stem}.co"
     if not output.exists():
         output.parent.mkdir(parents=True, exist_ok=True)
         scratch = output.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-        subprocess.run(["clang", "-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib",
-                        "-O1", "-o", scratch, ROOT / "test" / "card" / "globals.cl"], check=True)
+        subprocess.run(["clang", *options, "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib", "-o", scratch,
+                        ROOT / "test" / "card" / source], check=True)
+        code = scratch.read_bytes()
+        for old, new in patches:
+            assert code.count(old) == 1
+            code = code.replace(old, new)
+        assert len(code) == scratch.stat().st_size
+        scratch.write_bytes(code)
         scratch.rename(output)
     return output
+
+
+def code_object():
+    """64 MiB of globals and a kernel with a large stack, for gfx90a."""
+    return compiled_for_the_card("globals.cl", "-x", "cl", "-cl-std=CL2.0", "-O1")
+
+
+def heap_code_object():
+    """A kernel that uses the device's heap. The assembler does not know the argument's kind, so that it is put in its place:
+    both are strings with their length in front, and the three bytes that one grows the other gives."""
+    return compiled_for_the_card("heap.s", "-x", "assembler", "-nostdlib", "-mcode-object-version=4",
+                                 patches=((b"\xabhidden_none", b"\xaehidden_heap_v1"), (b"\xa6shrink", b"\xa3shr")))
 
 
 class RealPod(Pod):

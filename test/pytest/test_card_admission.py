@@ -5,9 +5,12 @@ and arrays. Where the answers differ by design the difference is in DIFFERENCES,
 the table.
 """
 import pytest
-from card import RELEASES, code_object, parameters, pod_on  # noqa: F401
+from conftest import MIB
+from card import (RELEASES, SCRATCH_RESERVE, assert_books_are_true, code_object, heap_code_object, parameters,  # noqa: F401
+                  pod_on)
 
 BIG = 8192
+HSASH = "test/card/hsash.c"
 
 
 def count(hip, line, most=2000):
@@ -123,6 +126,39 @@ def a_module_and_then_full(hip):
     return loaded, granted, count(hip, "malloc b@ 20M")
 
 
+def heap_of_the_device(hip):
+    """5.2.3 has neither the call nor the heap; the others take it at the launch of the first kernel that uses it."""
+    hip.ok("stream s")
+    hip.ok("malloc a 1M")
+    sized = hip("limit 2 64M").error
+    hip.ok(f"module m {heap_code_object()}")
+    hip.ok("function f m heap")
+    launched = hip("kernel f 4 a").error
+    return sized, launched, count(hip, "malloc b@ 20M")
+
+
+def heap_of_the_device_on_a_full_card(hip):
+    hip.ok("stream s")
+    hip("limit 2 64M")
+    hip.ok(f"module m {heap_code_object()}")
+    hip.ok("function f m heap")
+    granted = count(hip, "malloc b@ 20M")
+    first = hip("kernel f 4 b0").error, hip("last").error, hip("malloc c 20M").error
+    for i in range(5):
+        hip.ok(f"free b{i}")
+    return granted, first, hip("kernel f 4 b9").error, hip("last").error, count(hip, "malloc d@ 20M")
+
+
+def stacks_of_kernels(hip):
+    """Within what a wave can have (64 KiB of a work-item) and beyond it; the kernel's own is 16 KiB."""
+    hip.ok("stream s")
+    hip.ok("malloc a 1M")
+    sized = hip("limit 0 64K").error, hip("limit 0 256K").error
+    hip.ok(f"module m {code_object()}")
+    hip.ok("function f m scratch")
+    return sized, hip("kernel f 4 a").error, count(hip, "malloc b@ 20M")
+
+
 def managed_memory_does_not_take_the_card(hip):
     return hip("managed a 400M").error, hip("malloc b 300M").error
 
@@ -172,3 +208,43 @@ def test_a_limit_admits_what_a_card_of_that_size_admits(pod_on, release, case):
         assert (card, limit) == DIFFERENCES[case.__name__, release][1:]
     else:
         assert limit == card
+
+
+def scratch_taken(pod):
+    (card,) = pod.oracle()["processes"][0]["cards"]
+    return card["kinds"]["scratch"]
+
+
+@parameters()
+@pytest.mark.parametrize("bytes_a_work_item", [64, 1024])
+def test_queues_with_scratch_are_answered_as_on_a_card_of_that_size(pod_on, release, bytes_a_work_item):
+    """Fits on 5.2.3 with 64 bytes (13 MiB a queue). From 5.7 on hsa_queue_create with private memory maps 0 bytes and fails on
+    every card, also of 16 GiB; there scratch comes with a dispatch or from the reserve."""
+    answers = []
+    for name, card, limit in (("card", 512, None), ("limit", BIG, "512M")):
+        pod = pod_on(release, name, cards=(card,))
+        hsa = pod.run(limit, audit=limit is not None, shell=HSASH)
+        hsa.ok("init")
+        hsa.process.stdin.write(f"queue {bytes_a_work_item}\nqueue {bytes_a_work_item}\nfill 20M\n")
+        hsa.process.stdin.close()
+        answers.append((hsa.process.stdout.read(), hsa.process.wait(), scratch_taken(pod)["peak"]))
+        assert pod.peak() <= 512 * MIB
+    assert answers[1] == answers[0]
+    assert (answers[1][2] > 0) == (release == "5.2" and bytes_a_work_item == 64)
+
+
+@parameters()
+@pytest.mark.parametrize("size", [1024, 1536, 2048])
+def test_the_scratch_reserve_is_taken_where_a_card_of_that_size_has_it(pod_on, release, size):
+    answers = []
+    for name, card, limit in (("card", size, None), ("limit", BIG, f"{size}M")):
+        pod = pod_on(release, name, cards=(card,))
+        hip = pod.run(limit, audit=limit is not None)
+        hip.ok("stream s")
+        taken = scratch_taken(pod)["now"]
+        answers.append((taken, count(hip, "malloc a@ 100M"), hip("streamdestroy s").error))
+        if limit:
+            assert_books_are_true(pod)
+            assert pod.peak() <= size * MIB
+    assert answers[1] == answers[0]
+    assert answers[1][0] == (SCRATCH_RESERVE if size > 1024 and release != "5.2" else 0)

@@ -1,6 +1,7 @@
 """Programs that ask no HIP: HSA, KFD and DRM directly. Each is limited, and each test says by which tier."""
 import subprocess
 
+import pytest
 from conftest import BUILD, MIB, ROOT
 from card import assert_books_are_true, end, go_on, parameters, pod_on, said  # noqa: F401
 
@@ -255,7 +256,7 @@ say("freed")
 wait_for_line()
 """)
     assert said(exporter) == "ready"
-    importer = kfd(pod, SEND + f"kfd.import_(receive({path!r})); say('imported'); wait_for_line()")
+    importer = kfd(pod, SEND + f"fd = receive({path!r}); kfd.import_(fd); os.close(fd); say('imported'); wait_for_line()")
     assert said(importer) == "imported"
     go_on(exporter)
     assert said(exporter) == "freed"
@@ -297,18 +298,58 @@ wait_for_line()
     assert_books_are_true(pod)
 
 
-def test_a_prefetch_is_reported_as_migrated_and_is_in_no_book(pod_on):
-    pod = pod_on("7.2")
-    hip = pod.run("1G")
-    hip.ok("managed a 64M")
-    before = pod.charged().get(hip.pid, {})
-    hip.ok("prefetch a 64M 0")
-    hip.ok("devsync")
+def migrated(pod):
     (region,) = pod.status()["regions"]
-    (device,) = region["processes"][0]["devices"]
-    assert device["managed_bytes"] >= 64 * MIB
-    assert device["requested_bytes"] == 64 * MIB
-    assert pod.charged()[hip.pid].get(0, 0) - before.get(0, 0) < MIB
+    (process,) = region["processes"]
+    return sum(device["managed_bytes"] for device in process["devices"])
+
+
+@parameters()
+def test_migrated_memory_is_in_no_book_and_goes_down_with_a_prefetch_back_and_a_free(pod_on, release):
+    pod = pod_on(release)
+    hip = pod.run("1G")
+    hip.ok("stream s")
+    hip.ok("managed a 64M")
+    hip.ok("managed b 8M")
+    hip.ok("prefetch b 8M 0")
+    queues = migrated(pod) - 8 * MIB  # their save areas: 61 MiB each from 5.7 on
+    charged = pod.charged()[hip.pid]
+    for line, expected in (("prefetch a 64M 0", 72), ("prefetch a 64M 0", 72), ("prefetch a+16777216 8M -1", 64),
+                           ("prefetch a+16777216 8M 0", 72), ("prefetch a 64M -1", 8), ("prefetch a+33554432 32M 0", 40),
+                           ("free a", 8), ("free b", 0)):
+        hip.ok(line)
+        hip.ok("devsync")
+        assert migrated(pod) == queues + expected * MIB, line
+        assert pod.charged()[hip.pid] == charged
+    (region,) = pod.status()["regions"]
+    assert region["devices"][0]["requested_bytes"] == 0
+
+
+def test_a_queues_save_area_and_a_preferred_location_are_reported_as_long_as_they_are(pod_on):
+    pod = pod_on("7.2")
+    client = kfd(pod, """
+import mmap
+def prefer(address, size, gpu_id):
+    call(kfd.fd, kfd_command(0x20, 24), "QQIIII", address, size, 0, 1, 0, gpu_id)
+kfd.allocate(MIB)
+say("start"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, FIRST_GPU_ID)
+say("preferred"); wait_for_line()
+kfd.prefetch(0x7100000000, 61 * MIB, FIRST_GPU_ID)
+queue = kfd.create_queue(save=0x7100000000)
+say("queue"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, 0xffffffff)
+say("undefined"); wait_for_line()
+prefer(0x7000000000, 32 * MIB, 0)
+say("host"); wait_for_line()
+call(kfd.fd, kfd_command(0x03, 8), "II", queue, 0)
+say("destroyed"); wait_for_line()
+""")
+    for word, expected in (("start", 0), ("preferred", 32), ("queue", 93), ("undefined", 93), ("host", 61), ("destroyed", 0)):
+        assert said(client) == word
+        assert migrated(pod) == expected * MIB
+        go_on(client)
+    end(client)
 
 
 def test_a_real_device_without_a_limit_is_not_counted_and_no_region_is_made(pod_on):
@@ -383,6 +424,103 @@ wait_for_line()
         assert pod.charged()[client.pid] == expected
         assert_books_are_true(pod)
         go_on(client)
+
+
+def test_a_card_is_the_same_by_its_primary_node(pod_on):
+    pod = pod_on("7.2", cards=(1024, 1024))
+    client = pod.client("""
+first, second, render = Drm(0), Drm(1), Drm(129)
+first.create(200 * MIB)
+second.create(100 * MIB)
+say(error_of(first.create, 100 * MIB), error_of(second.create, 200 * MIB), error_of(render.create, 200 * MIB))
+wait_for_line()
+os.close(first.fd)
+say(error_of(Drm(128).create, 200 * MIB))
+wait_for_line()
+""", limit="256M")
+    assert said(client) == "ENOMEM ENOMEM ENOMEM"
+    assert pod.charged()[client.pid] == {0: 200 * MIB, 1: 100 * MIB}
+    assert_books_are_true(pod)
+    go_on(client)
+    assert said(client) == "no error"
+    assert pod.peak(0) <= 256 * MIB and pod.peak(1) <= 256 * MIB
+
+
+DUPLICATES = {"dup": "os.dup({})", "dup2": "os.dup2({}, 200)", "fcntl": "fcntl.fcntl({}, fcntl.F_DUPFD_CLOEXEC, 100)"}
+
+
+@pytest.mark.parametrize("way", DUPLICATES)
+@pytest.mark.parametrize("order", [("free", "close"), ("close", "free")])
+def test_a_duplicate_of_a_dma_bufs_descriptor_keeps_the_charge(pod_on, way, order):
+    pod = pod_on("7.2")
+    client = kfd(pod, f"""
+handle = kfd.allocate(200 * MIB)
+fd = kfd.export(handle)
+again = {DUPLICATES[way].format("fd")}
+steps = dict(free=lambda: kfd.free(handle), close=lambda: os.close(fd))
+for step in {order}:
+    steps[step]()
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+third = os.dup(again)
+os.close(again)
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+os.close(third)
+say(error_of(kfd.allocate, 100 * MIB))
+wait_for_line()
+""")
+    for expected in ("ENOMEM", "ENOMEM", "no error"):
+        assert said(client) == expected
+        assert_books_are_true(pod)
+        go_on(client)
+    assert pod.peak() <= 256 * MIB
+
+
+@pytest.mark.parametrize("way", DUPLICATES)
+def test_a_duplicate_of_a_drm_file_keeps_what_was_made_in_it(pod_on, way):
+    pod = pod_on("7.2")
+    client = pod.client(f"""
+drm, another = Drm(), Drm()
+handles = [drm.create(60 * MIB) for _ in range(3)]
+again = Drm(fd={DUPLICATES[way].format("drm.fd")})
+os.close(drm.fd)
+say(error_of(another.create, 100 * MIB))
+wait_for_line()
+again.close_handle(handles[1])
+say(error_of(again.create, 100 * MIB), error_of(another.create, 100 * MIB))
+wait_for_line()
+os.close(again.fd)
+say(error_of(another.create, 200 * MIB))
+wait_for_line()
+""", limit="256M")
+    for expected in ("ENOMEM", "no error ENOMEM", "no error"):
+        assert said(client) == expected
+        assert_books_are_true(pod)
+        go_on(client)
+    assert pod.peak() <= 256 * MIB
+
+
+def test_a_duplicate_keeps_the_charge_where_a_filter_forbids_to_compare_descriptors(pod_on):
+    """As containers' seccomp filters do. Any other file of the same node passes for a duplicate then."""
+    pod = pod_on("7.2")
+    client = pod.client("""
+drm = Drm()
+drm.create(200 * MIB)
+again = Drm(fd=os.dup(drm.fd))
+# load the number; kcmp: EPERM; all else: allowed
+filter = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 312, 0x06, 0, 0, 0x00050001, 0x06, 0, 0, 0x7fff0000)
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(keep := ctypes.create_string_buffer(filter))))
+libc = ctypes.CDLL(None, use_errno=True)
+say(libc.prctl(38, 1, 0, 0, 0), libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0),
+    libc.syscall(312, os.getpid(), os.getpid(), 0, 0, 1))
+os.close(drm.fd)
+say(error_of(again.create, 100 * MIB))
+wait_for_line()
+""", limit="256M")
+    assert said(client) == "0 0 -1"
+    assert said(client) == "ENOMEM"
+    assert_books_are_true(pod)
 
 
 def test_a_libdrm_amdgpu_program_is_refused_with_enomem(pod_on):

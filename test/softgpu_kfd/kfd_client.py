@@ -77,8 +77,10 @@ class Kfd:
 
 
 class Drm:
-    def __init__(self, minor=128):
-        self.fd = os.open(f"/dev/dri/renderD{minor}", os.O_RDWR | os.O_CLOEXEC)
+    def __init__(self, minor=128, fd=None):
+        """minor: from 128 on a render node, below a primary one. fd: a file that is open."""
+        node = f"card{minor}" if minor < 128 else f"renderD{minor}"
+        self.fd = os.open(f"/dev/dri/{node}", os.O_RDWR | os.O_CLOEXEC) if fd is None else fd
 
     def create(self, size, domain=4):
         args = bytearray(struct.pack("QQQQ", size, 4096, domain, 0))
