@@ -222,6 +222,12 @@ static void write_system(int cards)
 		   "heap_type 0\nsize_in_bytes %lu\nflags 0\nwidth 64\nmem_clk_max 3200\n", memory);
 }
 
+/* Bus, device and function; partitions of a card share them and differ in the top bits (kernel, kfd_topology.c). */
+static unsigned int location_id(int card)
+{
+	return settings()->partitions ? 0x300u | (unsigned int)card << 28 : 0x300u * (unsigned int)(card + 1);
+}
+
 static void write_node_properties(int card, int cards, const char *dir)
 {
 	int peers = cards - 1;
@@ -235,12 +241,12 @@ static void write_node_properties(int card, int cards, const char *dir)
 	    "64\n"
 	    "gds_size_in_kb 0\nnum_gws 64\nwave_front_size 64\narray_count 8\nsimd_arrays_per_engine 1\n"
 	    "cu_per_simd_array 16\nsimd_per_cu 4\nmax_slots_scratch_cu 32\ngfx_target_version %ld\n"
-	    "vendor_id 4098\ndevice_id %u\nlocation_id %d\ndomain 0\ndrm_render_minor %d\nhive_id %d\n"
+	    "vendor_id 4098\ndevice_id %u\nlocation_id %u\ndomain 0\ndrm_render_minor %d\nhive_id %d\n"
 	    "num_sdma_engines 2\nnum_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 8\nnum_cp_queues 24\n"
 	    "max_engine_clk_fcompute 1700\nlocal_mem_size 0\nfw_version 78\ncapability %u\ndebug_prop 0\n"
 	    "sdma_fw_version 8\nunique_id %llu\nnum_xcc 1\nmax_engine_clk_ccompute 3000\n",
 	    1 + (has_links("xgmi") ? peers : 0), has_links("pcie") ? peers : 0, 0x80001000u + 1024u * card,
-	    settings()->gfx, device_id(settings()->gfx), 0x300 * (card + 1), FIRST_MINOR + card,
+	    settings()->gfx, device_id(settings()->gfx), location_id(card), FIRST_MINOR + card,
 	    has_links("xgmi") ? 1 : 0, 0x2298u | (settings()->svm ? 1u << 27 : 0),
 	    0x1234567800000000ull + (unsigned int)card);
 }

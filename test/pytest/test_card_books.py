@@ -69,6 +69,22 @@ def test_each_device_has_its_own_book_and_a_free_counts_for_the_allocations_devi
 
 
 @parameters()
+def test_partitions_of_a_card_that_share_its_bus_address_have_their_own_limits(pod_on, release):
+    pod = pod_on(release, cards=(2048, 2048, 2048))
+    limits = {f"HIP_DEVICE_MEMORY_LIMIT_{i}": f"{i + 1}00M" for i in range(3)}
+    for order in ("0,1,2", "2,0,1"):
+        hip = pod.run(limit=None, KFDEMU_PARTITIONS=1, HIP_VISIBLE_DEVICES=order, **limits)
+        for i in range(3):
+            hip.ok(f"device {i}")
+            assert hip.ok("info").total == (i + 1) * 100 * MIB  # limits follow the order in which devices are visible
+            hip.ok(f"malloc a {(i + 1) * 60}M")
+            assert hip(f"malloc b {(i + 1) * 60}M").error == 2
+        given, charged = pod.given()[hip.pid], pod.charged()[hip.pid]
+        assert charged == {device: given[int(card)] for device, card in enumerate(order.split(","))}
+        hip.end()
+
+
+@parameters()
 def test_devices_are_matched_by_what_they_are_and_not_by_their_order(pod_on, release):
     pod = pod_on(release, cards=(2048, 4096))
     hip = pod.run(limit=None, HIP_DEVICE_MEMORY_LIMIT_0="512M", HIP_DEVICE_MEMORY_LIMIT_1="1G",
