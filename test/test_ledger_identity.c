@@ -223,6 +223,8 @@ void testpoint_reached(enum testpoint point)
 		is_forking_in_a_call = false;
 		if (pid)
 			child_in_the_call = test_wait(pid);
+		else
+			signal(SIGSEGV, SIG_DFL); /* not a sanitizer's */
 	}
 	if (point != TESTPOINT_reserve_queued || !is_forking_under_the_lock)
 		return;
