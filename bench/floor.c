@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "floor.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,6 +68,31 @@ static double cache_miss(void)
 	return (now_ns() - start) / CALLS;
 }
 
+static _Atomic unsigned long ball __attribute__((aligned(64)));
+static _Atomic bool is_over;
+
+static void *play(void *unused)
+{
+	while (!is_over) {
+		if (ball & 1)
+			atomic_fetch_add(&ball, 1);
+	}
+	return unused;
+}
+
+/* A cache line that another core has just written: there and back are two. */
+static double line_transfer(void)
+{
+	double start = now_ns();
+
+	for (unsigned i = 0; i < CALLS; i++) {
+		atomic_fetch_add(&ball, 1);
+		while (ball & 1)
+			;
+	}
+	return (now_ns() - start) / CALLS / 2;
+}
+
 static double typical(double (*once)(void))
 {
 	double ns[ROUNDS];
@@ -77,9 +103,23 @@ static double typical(double (*once)(void))
 	return median(ns, ROUNDS);
 }
 
+static double between_cores(void)
+{
+	double ns = 0;
+	pthread_t other;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1 && !pthread_create(&other, NULL, play, NULL)) {
+		ns = typical(line_transfer);
+		is_over = true;
+		pthread_join(other, NULL);
+	}
+	return ns;
+}
+
 int floor_print(void)
 {
-	printf("{\"atomic_add\": %.2f, \"system_call\": %.1f, \"page_fault\": %.1f, \"cache_miss\": %.1f}\n",
-	       typical(atomic_add), typical(system_call), typical(page_fault), typical(cache_miss));
+	printf("{\"atomic_add\": %.2f, \"system_call\": %.1f, \"page_fault\": %.1f, \"cache_miss\": %.1f, "
+	       "\"line_transfer\": %.1f}\n",
+	       typical(atomic_add), typical(system_call), typical(page_fault), typical(cache_miss), between_cores());
 	return 0;
 }

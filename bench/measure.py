@@ -87,9 +87,9 @@ class Pod:
             values["LD_AUDIT"] = self.library
         return {k: str(v) for k, v in values.items()}
 
-    def cost(self, *arguments, audited=True):
+    def cost(self, *arguments, audited=True, **extra):
         """The JSON lines that cost prints."""
-        environment = self.environment(audited, LD_BIND_NOW=1)
+        environment = self.environment(audited, LD_BIND_NOW=1, **extra)
         done = shell(BUILD / "cost", *arguments, env=environment, stdout=subprocess.PIPE)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -135,11 +135,12 @@ def live(rounds, counts):
 
 
 def crowd(processes, threads, seconds, library=LIBRARY):
-    """As many pairs as fill about so many seconds."""
+    """As many pairs as fill about so many seconds. The stand-in keeps what is freed, as ROCr does: else its own books, which all
+    processes write, are what is measured."""
     pairs, cores = 4000, os.cpu_count()
     rounds = max(11, int(seconds * 1e9 / (pairs * 400 * (1 + max(1, processes * threads / cores)) * 2)))
     with pod(library=library) as p:
-        return p.cost("crowd", processes, threads, pairs, min(rounds, 400))[0]
+        return p.cost("crowd", processes, threads, pairs, min(rounds, 400), SOFTGPU_KEEP="64M")[0]
 
 
 def spawn(rounds, at_once, *program, variants=("-", LIBRARY, BUILD / "nothing.so", "-")):
@@ -167,14 +168,16 @@ def unwrapped_through_plt(pairs=15):
             "noise": statistics.median(b - a for a, b in zip(without, again))}
 
 
-def memory(count, repeats=5):
-    """KiB added to a process with so many live allocations; "none": it never loads HIP."""
+def memory(count):
+    """KiB added to a process with so many live allocations; "none": it never loads HIP. How much of a file the kernel maps
+    around a touched page differs from start to start by 100 KiB: many starts where they are cheap."""
+    repeats = 5 if str(count).isdigit() and int(count) > 1000 else 61
     with pod(limit=200 << 30) as p:
         rows = [[p.cost("memory", count, audited=audited)[0] for audited in (False, True)] for _ in range(repeats)]
     return {key: statistics.median(with_it[key] - without[key] for without, with_it in rows) for key in rows[0][0]}
 
 
-def memory_of_nothing(repeats=5):
+def memory_of_nothing(repeats=61):
     """The same for an audit library that does nothing."""
     with pod(library=BUILD / "nothing.so") as p:
         rows = [[p.cost("memory", "none", audited=audited)[0] for audited in (False, True)] for _ in range(repeats)]

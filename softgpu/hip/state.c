@@ -306,11 +306,39 @@ static bool state_try(int row, uint64_t bytes, uint64_t room)
 	return true;
 }
 
+/* What a process has of the card and uses for nothing; no other process sees or waits for it. */
+static _Atomic uint64_t kept[STATE_ROWS];
+static uint64_t keep_most;
+
+static bool kept_take(int row, uint64_t bytes)
+{
+	uint64_t has = atomic_load_explicit(&kept[row], memory_order_relaxed);
+
+	while (has >= bytes) {
+		if (atomic_compare_exchange_weak(&kept[row], &has, has - bytes))
+			return true;
+	}
+	return false;
+}
+
+static bool kept_put(int row, uint64_t bytes)
+{
+	uint64_t has = atomic_load_explicit(&kept[row], memory_order_relaxed);
+
+	while (has + bytes <= keep_most) {
+		if (atomic_compare_exchange_weak(&kept[row], &has, has + bytes))
+			return true;
+	}
+	return false;
+}
+
 bool state_take(int row, uint64_t bytes)
 {
 	uint64_t capacity = state_capacity(row), others = state_others(row);
 	uint64_t room = capacity > others ? capacity - others : 0;
 
+	if (keep_most && kept_take(row, bytes))
+		return true;
 	for (int tries = 0; bytes <= room; tries++) {
 		if (state_try(row, bytes, room))
 			return true;
@@ -325,6 +353,8 @@ bool state_take(int row, uint64_t bytes)
 
 void state_give(int row, uint64_t bytes)
 {
+	if (keep_most && kept_put(row, bytes))
+		return;
 	atomic_fetch_add(&state->rows[row][state_mine].gone, bytes);
 }
 
@@ -434,6 +464,8 @@ int state_open(const struct settings *settings)
 	int error, fd;
 
 	state_path = settings->state;
+	keep_most = settings->keep;
+	memset((void *)kept, 0, sizeof kept);
 	if (*state_path) {
 		state = state_map_file(state_path);
 	} else {
