@@ -164,3 +164,8 @@ def test_ci_calls_check_and_check_explains_itself():
     assert wrong.returncode == 2 and "--help" in wrong.stderr
     wrong = subprocess.run(["./demo", "--rocmm"], cwd=ROOT, text=True, capture_output=True)
     assert wrong.returncode == 2 and "--help" in wrong.stderr
+
+
+def test_the_readme_says_what_the_benchmark_says_of_the_cost():
+    summary = (ROOT / "bench/RESULTS.md").read_text().split("\n\n")[2]
+    assert " ".join(summary.split()) in " ".join((ROOT / "README.md").read_text().split())
