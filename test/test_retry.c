@@ -333,4 +333,43 @@ TEST(signals_at_any_time_change_no_outcome)
 	ledger_close(l);
 }
 
+/* A call holds requested bytes in flight while it asks the driver: who waits for the former must not hold what the
+ * latter needs. */
+TEST(a_call_whose_requested_bytes_are_waited_for_may_wait_for_the_drivers)
+{
+	const char *path = test_path("books");
+	struct ledger *l = test_ledger(path, 1000);
+	struct test_gate ready = test_gate();
+	pid_t holder, waiter;
+	uint64_t began;
+
+	CHILD(holder, {
+		struct ledger *other = test_ledger(path, 1000);
+
+		MUST(ledger_reserve(other, 0, LEDGER_PHYSICAL, 500) == LEDGER_GRANTED);
+		test_gate_open(&ready);
+		usleep(150000);
+		ledger_withdraw(other, 0, LEDGER_PHYSICAL, 500);
+		pause();
+	});
+	test_gate_pass(&ready);
+	CHECK_EQ(ledger_reserve(l, 0, LEDGER_REQUESTED, 600), LEDGER_GRANTED);
+	CHILD(waiter, {
+		struct ledger *other = test_ledger(path, 1000);
+
+		ledger_open(other);
+		test_gate_open(&ready);
+		status = (int)ledger_reserve(other, 0, LEDGER_REQUESTED, 600);
+	});
+	test_gate_pass(&ready);
+	usleep(20000);
+	began = test_now_ns();
+	CHECK_EQ(ledger_reserve(l, 0, LEDGER_PHYSICAL, 600), LEDGER_GRANTED);
+	CHECK(test_now_ns() - began < 400000000);
+	ledger_settle(l, 0, LEDGER_REQUESTED, 600);
+	CHECK_EQ(test_wait(waiter), LEDGER_OVER_LIMIT);
+	test_kill(holder);
+	ledger_close(l);
+}
+
 TEST_MAIN()

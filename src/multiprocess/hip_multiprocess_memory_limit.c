@@ -52,15 +52,24 @@ static inline bool rows_find(struct ledger *l, unsigned device, enum ledger_book
 	return true;
 }
 
-/* The kernel's lock, or what stands for it where no other process can see the region. */
-static int queue_lock(struct ledger *l, uint64_t deadline_ns)
+/* The kernel's lock of a book's queue, or what stands for it where no other process can see the region. One for each
+ * book: a call whose requested bytes are in flight needs the driver's, and whoever waits for it must not be in its way.
+ */
+static int queue_lock(struct ledger *l, enum ledger_book book, uint64_t deadline_ns)
 {
-	if (!atomic_load(&l->state.is_private))
-		return region_lock(&l->state.place, deadline_ns);
+	int fd, result;
+
+	if (!atomic_load(&l->state.is_private)) {
+		fd = region_reopen(&l->state.place);
+		result = fd < 0 ? fd : byte_lock(fd, LOCK_QUEUE + book, deadline_ns);
+		if (fd >= 0 && result)
+			sys_close(fd);
+		return result ? result : fd;
+	}
 	for (unsigned round = 0;; round++) {
 		uint32_t free = 0;
 
-		if (atomic_compare_exchange_strong(&l->state.private_lock, &free, 1))
+		if (atomic_compare_exchange_strong(&l->state.private_queue[book], &free, 1))
 			return INT32_MAX;
 		if (ledger_now_ns() > deadline_ns)
 			return -ETIMEDOUT;
@@ -68,20 +77,35 @@ static int queue_lock(struct ledger *l, uint64_t deadline_ns)
 	}
 }
 
-static void queue_unlock(struct ledger *l, int lock)
+/* Unlocks aloud: a child forked meanwhile has a copy of the descriptor. */
+static void queue_unlock(struct ledger *l, enum ledger_book book, int lock)
 {
-	if (lock == INT32_MAX)
-		atomic_store(&l->state.private_lock, 0);
-	else
-		region_unlock(lock);
+	if (lock == INT32_MAX) {
+		atomic_store(&l->state.private_queue[book], 0);
+		return;
+	}
+	byte_unlock(lock, LOCK_QUEUE + book);
+	sys_close(lock);
 }
 
-/* Holds the lock and its announcement until the request is decided: others make room for this one waiter. */
+/* Reaps if the region's lock is free just now; true: no row of the dead is left. It is never held while waiting. */
+static bool reap_in_queue(const struct rows *b, struct judge *judge, int lock)
+{
+	if (byte_try_lock(lock, LOCK_REGION) != 0)
+		return false;
+	TESTPOINT(lock_held);
+	rows_reap_locked(b, judge);
+	byte_unlock(lock, LOCK_REGION);
+	return true;
+}
+
+/* Holds the queue and its announcement until the request is decided: others make room for this one waiter. While
+ * nobody can be reaped, rows of the dead are left out. */
 static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b, uint64_t n, int lock,
 					  uint64_t deadline_ns)
 {
-	CLEANUP_JUDGE struct judge judge =
-	    judge_init(l->state.space, &l->state.place, lock == INT32_MAX ? -1 : lock);
+	bool is_private = lock == INT32_MAX, is_reaped = is_private;
+	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, is_private ? -1 : lock);
 	enum ledger_outcome refusal;
 
 	TESTPOINT(reserve_queued);
@@ -90,9 +114,11 @@ static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b
 	for (unsigned round = 0;; round++) {
 		if (rows_fit(b))
 			return LEDGER_GRANTED;
-		if (!atomic_load(&l->state.is_private))
-			rows_reap_locked(b, &judge);
-		refusal = rows_refusal(b, n);
+		if (!is_private)
+			is_reaped = reap_in_queue(b, &judge, lock);
+		if (!is_reaped && rows_fit_living(b, &judge))
+			return LEDGER_GRANTED;
+		refusal = is_reaped || !rows_have_dead(b, &judge) ? rows_refusal(b, n) : LEDGER_GRANTED;
 		if (refusal == LEDGER_GRANTED && ledger_now_ns() > deadline_ns)
 			refusal = LEDGER_UNSETTLED;
 		if (refusal != LEDGER_GRANTED)
@@ -100,6 +126,8 @@ static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b
 		ledger_pause(round);
 	}
 	rows_withdraw(b, n);
+	if (!is_reaped && refusal == LEDGER_UNSETTLED)
+		reason_note(l, LEDGER_REASON_LOCK_TIMEOUT);
 	return refusal;
 }
 
@@ -143,11 +171,11 @@ static __attribute__((noinline)) enum ledger_outcome reserve_slowly(struct ledge
 	}
 	deadline = ledger_now_ns() + l->kept.wait_ns;
 	lifetime_fd_renew(l);
-	lock = queue_lock(l, deadline);
+	lock = queue_lock(l, b->book, deadline);
 	if (lock < 0)
 		return reserve_unlocked(l, b, n, deadline);
 	out = reserve_queued(l, b, n, lock, deadline);
-	queue_unlock(l, lock);
+	queue_unlock(l, b->book, lock);
 	return out;
 }
 

@@ -51,7 +51,7 @@ struct ledger_state {
 	int private_reason; /* what ledger_open() answers */
 	uint64_t ident, space;
 	_Atomic uint32_t opening;       /* enum ledger_opening: one thread opens, others wait */
-	_Atomic uint32_t private_lock;  /* stands for the kernel's lock when the region is private */
+	_Atomic uint32_t private_queue[LEDGER_BOOKS]; /* stand for the kernel's locks when the region is private */
 	shared_u64 look_ticks, look_ns; /* when the dead were last looked for from ledger_used() */
 	shared_u64 reasons;             /* the ledger's own */
 	shared_u64 allocations;         /* noted before there was a slot */

@@ -191,7 +191,7 @@ static inline bool ident_is_gone(uint64_t ident)
 
 static inline bool ident_is_dead(uint64_t ident)
 {
-	struct process_stat st;
+	struct process_stat st = {0};
 
 	if (ident_is_gone(ident))
 		return true;

@@ -19,6 +19,7 @@
 
 #define LOCK_REGION 0
 #define LOCK_SLOT 1
+#define LOCK_QUEUE (UINT64_C(1) << 41) /* + book: the one request of it that waits for calls in flight */
 #define LOCK_PROBE (UINT64_C(1) << 40) /* far from all others, for region_is_held_by_mapping() */
 
 static inline int byte_lock_call(int fd, int command, short type, uint64_t byte)
@@ -76,21 +77,28 @@ static inline int region_reopen(const struct region_place *place)
 }
 
 /* 0, or -errno; -ETIMEDOUT: somebody held it until the deadline. */
-static inline int region_lock_on(int fd, uint64_t deadline_ns)
+static inline int byte_lock(int fd, uint64_t byte, uint64_t deadline_ns)
 {
 	for (unsigned round = 0;; round++) {
-		int result = byte_try_lock(fd, LOCK_REGION);
+		int result = byte_try_lock(fd, byte);
 
 		if (result == 0)
-			break;
+			return 0;
 		if (result != -EAGAIN && result != -EINTR)
 			return result;
 		if (ledger_now_ns() > deadline_ns)
 			return -ETIMEDOUT;
 		ledger_back_off(round);
 	}
-	TESTPOINT(lock_held);
-	return 0;
+}
+
+static inline int region_lock_on(int fd, uint64_t deadline_ns)
+{
+	int result = byte_lock(fd, LOCK_REGION, deadline_ns);
+
+	if (result == 0)
+		TESTPOINT(lock_held);
+	return result;
 }
 
 /* The descriptor that holds the lock, or -errno. */

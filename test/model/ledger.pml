@@ -6,12 +6,12 @@
  *	claim: high raised .. ident set		claim_raised, claim_identified
  *	reserve: asked+ .. upper .. asked-	reserve_announced, reserve_counted, reserve_withdrawn
  *	commit: decided .. granted+ or asked-	reserve_granted, settle_raised, withdraw_lowered
- *	queue: klock .. asked+ .. look		reserve_queued, reserve_queued_announced
- *	reap: gone .. granted .. ident		reap_gone_raised, reap_row_raised, reap_space_cleared
+ *	queue: qlock .. asked+ .. look		reserve_queued, reserve_queued_announced
+ *	reap: klock .. gone .. granted .. ident		reap_gone_raised, reap_row_raised, reap_space_cleared
  *
  * Not in it: weak memory (the code is sequentially consistent), how death is told (`dead` is what the kernel knows),
  * several devices, limits written anew. In the code a claim reaps before it takes a slot and usually holds the lock;
- * here it takes a slot without the lock and reaps only when none is free, which allows more.
+ * here it takes a slot without the lock and reaps only when none is free, which allows more. Each book has a queue: one is here.
  *
  * N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
  * any wait may time out; FAIL the real call may fail. BUG_*: broken on purpose, must be found.
@@ -41,7 +41,7 @@
 
 byte asked[S], granted[S], gone[S];
 byte ident[S];                 /* 0 free, else incarnation; one atomic word */
-byte high; byte klock;                    /* the kernel's record lock: 0 or incarnation */
+byte high; byte klock, qlock;             /* the kernel's record locks, of the region and of the queue: 0 or incarnation */
 bool dead[IDS];                /* what the kernel knows of an incarnation */
 byte inc[N];
 byte nextinc = N;
@@ -62,7 +62,7 @@ bool just[N];                  /* since the last reap pass of this request: com+
 #define NOTE J(0); J(1); J(2)
 #endif
 
-inline die(q) { dead[inc[q]]=1; if :: klock==inc[q] -> klock=0 :: else fi; live=live-mylive[q]; mylive[q]=0; want[q]=0; just[q]=0 }
+inline die(q) { dead[inc[q]]=1; if :: klock==inc[q] -> klock=0 :: else fi; if :: qlock==inc[q] -> qlock=0 :: else fi; live=live-mylive[q]; mylive[q]=0; want[q]=0; just[q]=0 }
 
 inline drop_row(r) {           /* idempotent; caller holds klock; owner of r is dead or none */
   x = asked[r];
@@ -116,7 +116,7 @@ inline commit() {
 }
 #ifdef TMO
 #define TIMEOUT_LOCK :: goto unlocked
-#define TIMEOUT_WAIT :: atomic { asked[s]=asked[s]-n; y=0 }; klock=0; goto refused
+#define TIMEOUT_WAIT :: atomic { asked[s]=asked[s]-n; y=0 }; qlock=0; goto refused
 #else
 #define TIMEOUT_LOCK
 #define TIMEOUT_WAIT
@@ -199,7 +199,7 @@ claim:
        :: else -> i=0
        fi;
        if
-       :: atomic { klock==0 -> klock=inc[p] }
+       :: atomic { qlock==0 -> qlock=inc[p] }
        TIMEOUT_LOCK
        fi;
 #ifdef BUG_KEEP
@@ -208,18 +208,24 @@ claim:
 #endif
 look:  upper();
        if
-       :: y<=LIMIT -> commit(); klock=0; goto done
+       :: y<=LIMIT -> commit(); qlock=0; goto done
        :: else -> y=0
+       fi;
+       if                      /* never waited for: whoever has it reaps, or claims a slot */
+       :: atomic { klock==0 -> klock=inc[p] }
+       :: klock!=0 -> goto look
+       TIMEOUT_WAIT
        fi;
        do
        :: i<S && ident[i]!=0 && dead[ident[i]] -> reap(i); i++
        :: i<S && (ident[i]==0 || !dead[ident[i]]) -> i++
        :: i==S -> break
        od;
+       klock=0;
        atomic { i=0; just[p]=0; NOTE };
        lower();
        if
-       :: y+n>LIMIT -> y=0; asked[s]=asked[s]-n; assert(just[p]); klock=0; goto refused
+       :: y+n>LIMIT -> y=0; asked[s]=asked[s]-n; assert(just[p]); qlock=0; goto refused
        :: y+n<=LIMIT -> y=0; goto look
        TIMEOUT_WAIT
        fi;

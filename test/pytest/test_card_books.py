@@ -124,6 +124,8 @@ def test_processes_that_race_at_the_limit_never_pass_it_and_each_book_is_true(po
     assert pod.peak() <= 256 * MIB
     for hip in programs:
         hip.ok("malloc a 30M")
+    assert not {"LOCK_TIMEOUT"} & {reason["code"] for process in pod.status()["regions"][0]["processes"]
+                                   for reason in process["reasons"]}  # nobody waited for somebody who waited for him
     assert_books_are_true(pod)
 
 
