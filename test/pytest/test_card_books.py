@@ -115,7 +115,7 @@ def test_processes_that_race_at_the_limit_never_pass_it_and_each_book_is_true(po
     pod = pod_on(release)
     programs = [pod.run("256M") for _ in range(4)]
     for number, hip in enumerate(programs):
-        hip.process.stdin.write(f"hammer 2 300 24M {number}\n")
+        hip.process.stdin.write(f"hammer 2 300 60M {number}\n")
         hip.process.stdin.flush()
     answers = [hip.process.stdout.readline() for hip in programs]
     assert all(answer.startswith("0 ") for answer in answers), answers
