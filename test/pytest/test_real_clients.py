@@ -175,19 +175,24 @@ def rccl_broadcast(programs, **options):
     tests = programs.root / "usr" / "libexec" / "rocm" / "librccl1-tests" / "UnitTests"
     status, out, err = programs.output(tests, "--gtest_filter=Broadcast.OutOfPlace", UT_DATATYPES="float", UT_PROCESS_MASK=1,
                                        NCCL_SOCKET_IFNAME="lo", **options)
-    assert "Total executed cases: 1" in out and "output does not match expected" in out, err
-    return out
+    return out + err
+
+
+# Of two ranks at once, whose allocation is refused differs from run to run: a buffer of the test's, or a block of ROCr's own.
+REFUSED = re.compile(r"Unable to allocate memory of GPU memory \(4194304 bytes\)|BlockAllocator::alloc failed")
 
 
 def test_rccls_own_tests_run_up_to_the_kernels_under_a_limit_and_are_refused_as_by_a_small_card(unpack):
     programs = unpack("5.7")
-    assert "Unable to allocate" not in rccl_broadcast(programs, limit=64 * MIB)
+    said = rccl_broadcast(programs, limit=64 * MIB)
+    assert "Total executed cases: 1" in said and "output does not match expected" in said, said
+    assert not REFUSED.search(said)
     for card in (0, 1):
         assert 8 * MIB < programs.peak(card) <= 64 * MIB
     for options, limit in ((dict(vram_mb=22), None), ({}, 22 * MIB)):
         programs = unpack("5.7", **options)
-        out = rccl_broadcast(programs, **without_us(limit))
-        assert "Unable to allocate memory of GPU memory (4194304 bytes)" in out
+        said = rccl_broadcast(programs, **without_us(limit))
+        assert REFUSED.search(said), said
         assert programs.peak() <= 22 * MIB
 
 

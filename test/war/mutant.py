@@ -20,7 +20,7 @@ MUTANTS = {
         "hip/gate.c", r"return result == hipSuccess && base != key \? base : NULL;", "return NULL;", "booked"),
     "lets a child write into its parent's row": (
         "multiprocess/hip_multiprocess_memory_limit.c",
-        r"sys_madvise\(&l->state, sizeof l->state, MADV_WIPEONFORK\) == 0", "true", "booked|ended with status"),
+        r"sys_madvise\(&l->state, sizeof l->state, MADV_WIPEONFORK\) == 0", "true", "booked|ended with status|its limit is"),
     "never reaps the dead": (
         "multiprocess/rows.h", r"static inline bool rows_have_dead\([^)]*\)\n\{", r"\g<0>\n\treturn false;",
         "asked for|slots of|books say"),
