@@ -57,15 +57,8 @@ static inline bool rows_find(struct ledger *l, unsigned device, enum ledger_book
  */
 static int queue_lock(struct ledger *l, enum ledger_book book, uint64_t deadline_ns)
 {
-	int fd, result;
-
-	if (!atomic_load(&l->state.is_private)) {
-		fd = region_reopen(&l->state.place);
-		result = fd < 0 ? fd : byte_lock(fd, LOCK_QUEUE + book, deadline_ns);
-		if (fd >= 0 && result)
-			sys_close(fd);
-		return result ? result : fd;
-	}
+	if (!atomic_load(&l->state.is_private))
+		return byte_lock_open(&l->state.place, LOCK_QUEUE + book, deadline_ns);
 	for (unsigned round = 0;; round++) {
 		uint32_t free = 0;
 
@@ -77,23 +70,19 @@ static int queue_lock(struct ledger *l, enum ledger_book book, uint64_t deadline
 	}
 }
 
-/* Unlocks aloud: a child forked meanwhile has a copy of the descriptor. */
 static void queue_unlock(struct ledger *l, enum ledger_book book, int lock)
 {
-	if (lock == INT32_MAX) {
+	if (lock == INT32_MAX)
 		atomic_store(&l->state.private_queue[book], 0);
-		return;
-	}
-	byte_unlock(lock, LOCK_QUEUE + book);
-	sys_close(lock);
+	else
+		byte_unlock_close(lock, LOCK_QUEUE + book);
 }
 
 /* Reaps if the region's lock is free just now; true: no row of the dead is left. It is never held while waiting. */
 static bool reap_in_queue(const struct rows *b, struct judge *judge, int lock)
 {
-	if (byte_try_lock(lock, LOCK_REGION) != 0)
+	if (byte_lock(lock, LOCK_REGION, 0) != 0)
 		return false;
-	TESTPOINT(lock_held);
 	rows_reap_locked(b, judge);
 	byte_unlock(lock, LOCK_REGION);
 	return true;
@@ -261,11 +250,11 @@ static void look_for_the_dead(struct ledger *l, const struct rows *b)
 	lifetime_fd_renew(l);
 	if (!rows_have_dead(b, &judge))
 		return;
-	lock = region_lock(&l->state.place, 0);
+	lock = byte_lock_open(&l->state.place, LOCK_REGION, 0);
 	if (lock < 0)
 		return;
 	rows_reap_locked(b, &judge);
-	region_unlock(lock);
+	byte_unlock_close(lock, LOCK_REGION);
 }
 
 /* Is it time to look again? A question of two loads and the time stamp counter, which says when to read the

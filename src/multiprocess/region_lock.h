@@ -82,6 +82,8 @@ static inline int byte_lock(int fd, uint64_t byte, uint64_t deadline_ns)
 	for (unsigned round = 0;; round++) {
 		int result = byte_try_lock(fd, byte);
 
+		if (result == 0 && byte == LOCK_REGION)
+			TESTPOINT(lock_held);
 		if (result == 0)
 			return 0;
 		if (result != -EAGAIN && result != -EINTR)
@@ -92,23 +94,14 @@ static inline int byte_lock(int fd, uint64_t byte, uint64_t deadline_ns)
 	}
 }
 
-static inline int region_lock_on(int fd, uint64_t deadline_ns)
-{
-	int result = byte_lock(fd, LOCK_REGION, deadline_ns);
-
-	if (result == 0)
-		TESTPOINT(lock_held);
-	return result;
-}
-
-/* The descriptor that holds the lock, or -errno. */
-static inline int region_lock(const struct region_place *place, uint64_t deadline_ns)
+/* The descriptor that holds the byte, or -errno. */
+static inline int byte_lock_open(const struct region_place *place, uint64_t byte, uint64_t deadline_ns)
 {
 	int fd = region_reopen(place), result;
 
 	if (fd < 0)
 		return fd;
-	result = region_lock_on(fd, deadline_ns);
+	result = byte_lock(fd, byte, deadline_ns);
 	if (result == 0)
 		return fd;
 	sys_close(fd);
@@ -116,9 +109,9 @@ static inline int region_lock(const struct region_place *place, uint64_t deadlin
 }
 
 /* Unlocks aloud: a child forked meanwhile has a copy of the descriptor. */
-static inline void region_unlock(int fd)
+static inline void byte_unlock_close(int fd, uint64_t byte)
 {
-	byte_unlock(fd, LOCK_REGION);
+	byte_unlock(fd, byte);
 	sys_close(fd);
 }
 

@@ -25,6 +25,11 @@ struct rows {
 	unsigned device, book, slot;
 };
 
+static inline struct region_row *row_of(const struct rows *b, unsigned slot)
+{
+	return &b->row[region_row_index(slot)];
+}
+
 static inline int64_t rows_limit(uint64_t limit)
 {
 	if (!limit)
@@ -63,7 +68,7 @@ static inline int64_t rows_upper_carefully(const struct rows *b)
 	int64_t sum = 0;
 
 	for (unsigned i = 0; i < top; i++)
-		sum += row_asked(&b->row[region_row_index(i)]);
+		sum += row_asked(row_of(b, i));
 	return sum;
 }
 
@@ -74,7 +79,7 @@ static inline int64_t rows_upper(const struct rows *b)
 	uint64_t sum = 0, all = 0;
 
 	for (unsigned i = 0; i < top; i++) {
-		struct region_row *row = &b->row[region_row_index(i)];
+		struct region_row *row = row_of(b, i);
 		uint64_t gone = atomic_load(&row->gone), net = atomic_load(&row->asked) - gone;
 
 		sum += net;
@@ -90,10 +95,10 @@ static inline int64_t rows_lower(const struct rows *b)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < top; i++)
-		sum += atomic_load(&b->row[region_row_index(i)].granted);
+		sum += atomic_load(&row_of(b, i)->granted);
 	top = region_high(b->region);
 	for (unsigned i = 0; i < top; i++)
-		sum -= atomic_load(&b->row[region_row_index(i)].gone);
+		sum -= atomic_load(&row_of(b, i)->gone);
 	return (int64_t)sum;
 }
 
@@ -112,7 +117,7 @@ static inline int64_t rows_upper_living(const struct rows *b, struct judge *judg
 
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
-		int64_t net = row_asked(&b->row[region_row_index(i)]);
+		int64_t net = row_asked(row_of(b, i));
 
 		if (net && !row_is_of_the_dead(b, judge, i, ident))
 			sum += net;
@@ -128,7 +133,7 @@ static inline bool rows_have_dead(const struct rows *b, struct judge *judge)
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
 
-		if (row_asked(&b->row[region_row_index(i)]) && row_is_of_the_dead(b, judge, i, ident))
+		if (row_asked(row_of(b, i)) && row_is_of_the_dead(b, judge, i, ident))
 			return true;
 	}
 	return false;

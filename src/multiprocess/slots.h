@@ -44,7 +44,7 @@ static inline unsigned rows_reap_locked(const struct rows *b, struct judge *judg
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
 
-		if (row_asked(&b->row[region_row_index(i)]) && row_is_of_the_dead(b, judge, i, ident)) {
+		if (row_asked(row_of(b, i)) && row_is_of_the_dead(b, judge, i, ident)) {
 			slot_reap_locked(b->region, i);
 			reaped++;
 		}
@@ -149,7 +149,7 @@ static inline bool slot_try(struct ledger *l, struct region *r, int fd, unsigned
  * and the compare-and-swap alone decides. */
 static inline int slot_claim(struct ledger *l, struct region *r, int fd, uint64_t deadline_ns)
 {
-	bool is_locked = region_lock_on(fd, deadline_ns) == 0;
+	bool is_locked = byte_lock(fd, LOCK_REGION, deadline_ns) == 0;
 	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, fd);
 	bool is_anybody_alive = is_locked ? slots_reap_locked(l, r, &judge) : slots_have_living(r, &judge);
 	unsigned i = 0;

@@ -142,7 +142,7 @@ bool ledger_view_next(const struct ledger_view *view, unsigned *slot, struct led
 static inline int region_reap_all(struct region *r, struct judge *judge, int fd)
 {
 	unsigned top = region_high(r);
-	int reaped = 0, result = region_lock_on(fd, ledger_now_ns() + UINT64_C(1000000) * LEDGER_WAIT_MS);
+	int reaped = 0, result = byte_lock(fd, LOCK_REGION, ledger_now_ns() + UINT64_C(1000000) * LEDGER_WAIT_MS);
 
 	if (result < 0)
 		return result;
