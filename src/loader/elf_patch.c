@@ -271,6 +271,8 @@ static void batch_add(struct patch_batch *batch, struct patch_job job)
 	*job.result = (struct patch_result){.way = PATCH_NONE};
 	if (batch->count < PATCH_JOBS_MAX)
 		batch->job[batch->count++] = job;
+	else
+		job.result->wanted = job.count; /* and none bound: its caller says so */
 }
 
 void patch_batch_add(struct patch_batch *batch, const struct patch *list, unsigned count, struct patch_result *result)
