@@ -190,6 +190,18 @@ struct tracker *tracker_new(void)
 	return memory;
 }
 
+struct tracker *tracker_at(struct tracker **where)
+{
+	struct tracker *t = __atomic_load_n(where, __ATOMIC_ACQUIRE), *expected = NULL;
+
+	if (t)
+		return t;
+	t = tracker_new();
+	if (t && !__atomic_compare_exchange_n(where, &expected, t, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		t = expected;
+	return t;
+}
+
 static bool add_locked(struct shard *s, uint64_t hash, struct entry e)
 {
 	bool ok = s->count < s->capacity / 20 * 13 || grow(s);

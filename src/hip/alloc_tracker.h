@@ -35,6 +35,8 @@ struct tracker;
 
 /* An empty tracker, or NULL without memory. May be called under the loader lock. */
 struct tracker *tracker_new(void);
+/* The one at *where, which the first caller makes; two that meet get the same. NULL without memory. */
+struct tracker *tracker_at(struct tracker **where);
 
 /* Remembers value under key; an older value of the same key and class is replaced. False: no memory, or a value out of
  * range; nothing changed. */

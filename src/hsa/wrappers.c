@@ -104,14 +104,7 @@ static struct tracker *allocations;
 
 static struct tracker *table(void)
 {
-	struct tracker *t = __atomic_load_n(&allocations, __ATOMIC_ACQUIRE), *expected = NULL;
-
-	if (t)
-		return t;
-	t = tracker_new();
-	if (t && !__atomic_compare_exchange_n(&allocations, &expected, t, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		t = expected;
-	return t;
+	return tracker_at(&allocations);
 }
 
 struct request {

@@ -26,17 +26,9 @@ static uint64_t last_buffer;
 uint64_t physical_descriptors;
 static int descriptors_of;
 
-/* Made by the first ioctl that needs it; of two that meet, one keeps its own. */
 static struct tracker *buffers(void)
 {
-	struct tracker *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE), *expected = NULL;
-
-	if (t)
-		return t;
-	t = tracker_new();
-	if (t && !__atomic_compare_exchange_n(&table, &expected, t, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		t = expected;
-	return t;
+	return tracker_at(&table);
 }
 
 bool physical_open(void)

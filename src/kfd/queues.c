@@ -41,14 +41,7 @@ static const void *queue_key(uint32_t queue_id)
 
 static struct tracker *queue_table(void)
 {
-	struct tracker *t = __atomic_load_n(&queues, __ATOMIC_ACQUIRE), *expected = NULL;
-
-	if (t)
-		return t;
-	t = tracker_new();
-	if (t && !__atomic_compare_exchange_n(&queues, &expected, t, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		t = expected;
-	return t;
+	return tracker_at(&queues);
 }
 
 static struct cu_mask pods_mask(int rocr)
