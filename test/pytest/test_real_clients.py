@@ -12,6 +12,7 @@ from conftest import GIB, MIB, ROOT, compile_c
 
 sys.path.insert(0, str(ROOT / "test" / "real"))
 from gguf import write_model  # noqa: E402
+from real_pod import several  # noqa: E402
 from real_programs import CARD, LIB, LIMIT, Programs  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]  # the first run downloads; one worker waits for it
@@ -22,17 +23,7 @@ WITH_UCX_ROCM = ("5.7", "6.4", "7.2")
 @pytest.fixture
 def unpack(tmp_path):
     """Programs of a set, in a pod of their own."""
-    made = []
-
-    def make(name, **options):
-        folder = tmp_path / f"pod{len(made)}"
-        folder.mkdir()
-        made.append(Programs(folder, name, **options))
-        return made[-1]
-
-    yield make
-    for programs in made:
-        programs.pod.close()
+    yield from several(tmp_path, Programs)
 
 
 # ---- UCX: transfers between buffers on the card ----

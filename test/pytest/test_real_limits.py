@@ -6,22 +6,12 @@ import pytest
 from conftest import GIB, MIB, ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "real"))
-from real_pod import RELEASES, RealPod  # noqa: E402
+from real_pod import RELEASES, RealPod, several  # noqa: E402
 
 
 @pytest.fixture
 def make_pod(tmp_path):
-    pods = []
-
-    def make(release, **options):
-        folder = tmp_path / f"pod{len(pods)}"
-        folder.mkdir()
-        pods.append(RealPod(folder, release, **options))
-        return pods[-1]
-
-    yield make
-    for pod in pods:
-        pod.close()
+    yield from several(tmp_path, RealPod)
 
 
 def takes_from_pools(hip):

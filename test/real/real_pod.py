@@ -10,6 +10,21 @@ EMULATOR = BUILD / "all" / "softgpu" / "kfd"
 RELEASES = {"5.2": 52, "5.7": 57, "6.4": 64, "7.2": 72}  # as the driver folder names them -> as the table does
 
 
+def several(tmp_path, kind):
+    """For a fixture: makes pods, or what else has close(), each in a folder of its own, and closes them at the end."""
+    made = []
+
+    def make(name, **options):
+        folder = tmp_path / f"pod{len(made)}"
+        folder.mkdir()
+        made.append(kind(folder, name, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
 def runtime_folder(release):
     """The unpacked runtime; the first call for a release downloads it."""
     done = subprocess.run([ROOT / "softgpu" / "rocm", release], text=True, capture_output=True)

@@ -30,6 +30,9 @@ class Programs:
         lsmod.write_text("#!/bin/sh\necho amdgpu 1 0\n")
         lsmod.chmod(0o755)
 
+    def close(self):
+        self.pod.close()
+
     def has(self, path):
         return (self.root / path).exists()
 
