@@ -29,8 +29,8 @@ def by_object(profile, name):
     return total
 
 
-def run(library, operation, count):
-    with measure.pod(library=library) as p:
+def run(library, operation, count, slots=0):
+    with measure.pod(library=library) as p, p.slots(slots):
         out = p.folder / "profile"
         command = ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
                    f"--callgrind-out-file={out}", measure.BUILD / "cost", "once", str(count), operation]
@@ -41,8 +41,8 @@ def run(library, operation, count):
 
 
 @functools.lru_cache(maxsize=None)
-def per_call(library, operation, few=1_000, many=3_000):
-    return (run(library, operation, many) - run(library, operation, few)) / (many - few)
+def per_call(library, operation, few=1_000, many=3_000, slots=0):
+    return (run(library, operation, many, slots) - run(library, operation, few, slots)) / (many - few)
 
 
 def record(library=measure.LIBRARY):

@@ -49,6 +49,7 @@ def build_many_symbols():
 
 def build_cost():
     compile_c("cost", *(HERE / f"{name}.c" for name in COST), "-ldl")
+    compile_c("slots", HERE / "programs" / "slots.c", ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c")
 
 
 def build():
@@ -62,7 +63,6 @@ def build():
         quietly("cmake", "--build", folder, "--target", target, "--parallel", os.cpu_count())
     build_cost()
     compile_c("spawn", HERE / "programs" / "spawn.c")
-    compile_c("slots", HERE / "programs" / "slots.c", ROOT / "src" / "multiprocess" / "hip_multiprocess_memory_limit.c")
     compile_c("nothing.so", "-shared", "-fPIC", HERE / "programs" / "nothing.c", "-nostdlib")
     compile_c("linked", HERE / "programs" / "linked.c", STANDIN / "libamdhip64.so.7", "-Wl,-z,lazy",
               f"-Wl,-rpath,{STANDIN}")

@@ -1,6 +1,15 @@
 /* What a request gets: within the limit, never beyond it, whoever asks beside it. */
 #include "ledger_test.h"
 
+#include "../src/multiprocess/testpoint.h"
+
+static _Atomic unsigned shares_revoked;
+
+void testpoint_reached(enum testpoint point)
+{
+	shares_revoked += point == TESTPOINT_shares_revoked;
+}
+
 TEST(a_request_within_the_limit_is_granted_to_the_last_byte)
 {
 	struct ledger *l = test_ledger(test_path("last-byte"), GIB);
@@ -160,6 +169,91 @@ TEST(a_process_cannot_raise_its_pods_limit)
 
 static struct ledger *crowd;
 static pthread_barrier_t crowd_start;
+/* Two ledgers in one process are two processes to each other. The first is left with a share of a third. */
+static void two_of_whom_one_has_a_share(const char *name, struct ledger *l[2])
+{
+	const char *path = test_path(name);
+
+	l[0] = test_ledger(path, 1000);
+	l[1] = test_ledger(path, 1000);
+	CHECK_EQ(test_take(l[0], 1), LEDGER_GRANTED);
+}
+
+TEST(what_one_has_claimed_and_does_not_use_is_the_others_to_the_last_byte)
+{
+	struct ledger *l[2];
+
+	two_of_whom_one_has_a_share("claimed", l);
+	CHECK_EQ(ledger_free(l[1], 0, LEDGER_REQUESTED), 999);
+	CHECK_EQ(test_take(l[1], 999), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l[0], 1), LEDGER_OVER_LIMIT);
+	test_give(l[1], 999);
+	CHECK_EQ(test_take(l[0], 999), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l[1], 1), LEDGER_OVER_LIMIT);
+	ledger_close(l[0]);
+	ledger_close(l[1]);
+}
+
+TEST(what_another_is_charged_for_without_being_asked_ends_a_share)
+{
+	struct ledger *l[2];
+
+	two_of_whom_one_has_a_share("charged", l);
+	ledger_charge(l[1], 0, LEDGER_REQUESTED, 999);
+	CHECK_EQ(test_take(l[0], 1), LEDGER_OVER_LIMIT);
+	ledger_release(l[1], 0, LEDGER_REQUESTED, 1);
+	CHECK_EQ(test_take(l[0], 1), LEDGER_GRANTED);
+	ledger_close(l[0]);
+	ledger_close(l[1]);
+}
+
+TEST(a_request_that_cannot_be_granted_costs_nobody_his_share)
+{
+	struct ledger *l[2];
+
+	two_of_whom_one_has_a_share("kept", l);
+	shares_revoked = 0;
+	CHECK_EQ(test_take(l[1], 500), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l[1], 500), LEDGER_OVER_LIMIT);
+	CHECK_EQ(shares_revoked, 0);
+	CHECK_EQ(test_take(l[1], 450), LEDGER_GRANTED);
+	CHECK_EQ(shares_revoked, 1);
+	ledger_close(l[0]);
+	ledger_close(l[1]);
+}
+
+TEST(shares_stay_where_many_have_one)
+{
+	enum { MANY = 40, TURNS = 100 };
+	const char *path = test_path("many");
+	struct ledger *l[MANY];
+
+	for (unsigned i = 0; i < MANY; i++)
+		l[i] = test_ledger(path, GIB);
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		if (turn == TURNS / 2)
+			shares_revoked = 0;
+		for (unsigned i = 0; i < MANY; i++) {
+			CHECK_EQ(test_take(l[i], MIB), LEDGER_GRANTED);
+			test_give(l[i], MIB);
+		}
+	}
+	CHECK_EQ(shares_revoked, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		ledger_close(l[i]);
+}
+
+TEST(a_share_is_never_more_than_the_process_may_have_by_itself)
+{
+	struct ledger_settings settings = {.path = test_path("own-share"), .limit[0] = 1000, .own_limit[0] = 100};
+	struct ledger *l = test_ledger_with(&settings);
+
+	CHECK_EQ(test_take(l, 1), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l, 99), LEDGER_GRANTED);
+	CHECK_EQ(test_take(l, 1), LEDGER_OVER_OWN);
+	ledger_close(l);
+}
+
 static _Atomic unsigned crowd_granted;
 
 static void *crowd_member(void *bytes)

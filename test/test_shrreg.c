@@ -373,6 +373,27 @@ TEST(every_byte_of_the_file_may_turn_to_nonsense_while_mapped)
 	ledger_close(l);
 }
 
+TEST(whatever_share_is_written_into_the_file_a_process_does_not_pass_the_limit_by_itself)
+{
+	const char *path = test_path("share");
+	struct ledger *first = test_ledger(path, 1000), *l = test_ledger(path, 2000);
+	uint64_t share[] = {1000, 1001, UINT64_C(1) << 50, INT64_MAX, UINT64_MAX};
+	int fd;
+
+	ledger_open(first);
+	ledger_open(l);
+	fd = open(path, O_RDWR);
+	for (unsigned i = 0; i < sizeof share / sizeof share[0]; i++) {
+		MUST(pwrite(fd, &share[i], sizeof share[i],
+			    offsetof(struct region, row[0][LEDGER_REQUESTED]) + region_row_index(1) * sizeof(struct region_row) +
+				offsetof(struct region_row, share)) == sizeof share[i]);
+		check_enforces(l);
+	}
+	close(fd);
+	ledger_close(first);
+	ledger_close(l);
+}
+
 int main(int count, char **argument)
 {
 	return count == 3 ? program_with_handler(argument[1], argument[2]) : test_main();

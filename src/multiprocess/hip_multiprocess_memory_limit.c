@@ -178,6 +178,45 @@ static enum ledger_outcome reserve_outsized(const struct rows *b, uint64_t n)
 	return LEDGER_GRANTED;
 }
 
+/* Claims bytes beyond what is announced, so that this process need not look at the others until they are used: as many as leave
+ * half of the room if every slot does the same. Larger shares that are in the way, from when there were fewer slots or more room,
+ * are called back. None near the limit, where others would call it back at once. It is written first and looked at
+ * like an announcement; one thread at a time, so that the share found to fit is the one that was written. */
+static void share_raise(struct ledger *l, const struct rows *b, const struct rows_sum *sum)
+{
+	enum { NEAR_PART = 64 };
+	int64_t room = b->limit - sum->asked, part = room / (2 * region_high(b->region) + 1); /* of a spoiled file it may be 0 */
+	uint64_t bit = UINT64_C(1) << b->device, share, written;
+
+	if (room < b->limit / NEAR_PART || atomic_fetch_or(&l->state.raising[b->book], bit) & bit)
+		return;
+	if (b->limit - sum->claimed < part)
+		rows_revoke(b);
+	share = (uint64_t)(row_asked(b->mine) + part);
+	written = share | SHARE_UNPROVEN;
+	atomic_store(&b->mine->share, written);
+	TESTPOINT(share_written);
+	if (rows_sum(b).claimed > b->limit)
+		share = 0;
+	atomic_compare_exchange_strong(&b->mine->share, &written, share);
+	atomic_fetch_and(&l->state.raising[b->book], ~bit);
+}
+
+/* Announced, and more than this process has a share for. */
+static __attribute__((noinline)) enum ledger_outcome reserve_beyond_share(struct ledger *l, const struct rows *b, uint64_t n)
+{
+	struct rows_sum sum;
+
+	if (__builtin_expect(rows_fit_sum(b, &sum), 1)) {
+		if (b->limit != ROWS_NO_LIMIT)
+			share_raise(l, b, &sum);
+		return LEDGER_GRANTED;
+	}
+	rows_withdraw(b, n);
+	TESTPOINT(reserve_withdrawn);
+	return reserve_slowly(l, b, n);
+}
+
 enum ledger_outcome ledger_reserve(struct ledger *l, unsigned device, enum ledger_book book, uint64_t n)
 {
 	struct rows b;
@@ -191,11 +230,8 @@ enum ledger_outcome ledger_reserve(struct ledger *l, unsigned device, enum ledge
 		return reserve_outsized(&b, n);
 	TESTPOINT(reserve_entered);
 	rows_announce(&b, n);
-	if (__builtin_expect(!rows_fit(&b), 0)) {
-		rows_withdraw(&b, n);
-		TESTPOINT(reserve_withdrawn);
-		out = reserve_slowly(l, &b, n);
-	}
+	if (__builtin_expect(!rows_share_covers(&b), 0))
+		out = reserve_beyond_share(l, &b, n);
 	if (out == LEDGER_GRANTED)
 		TESTPOINT(reserve_granted);
 	return out;
@@ -237,6 +273,8 @@ void ledger_charge(struct ledger *l, unsigned device, enum ledger_book book, uin
 	if (is_countable(device, book, n) && rows_find(l, device, book, &b)) {
 		rows_announce(&b, n);
 		TESTPOINT(charge_announced);
+		if (b.limit != ROWS_NO_LIMIT && rows_sum(&b).claimed > b.limit)
+			rows_revoke(&b);
 		atomic_fetch_add(&b.mine->granted, n);
 	}
 }

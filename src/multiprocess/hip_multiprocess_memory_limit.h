@@ -1,8 +1,8 @@
 /* The ledger: who in the pod answers for how many bytes of which device.
  *
- * A shared file (the region) holds, per device and book, one row per slot: asked, granted, gone. The sum of the rows
- * is the truth; no total is stored, nothing is ever zeroed, no lock is needed to be granted. See docs/design.md,
- * "Ledger", for the protocol and its invariants.
+ * A shared file (the region) holds, per device and book, one row per slot: asked, granted, gone, and the slot's share.
+ * The sum of the rows is the truth; no total is stored, no lock is needed to be granted, and within its share a process
+ * reads no other's row. See docs/design.md, "Ledger", for the protocol and its invariants.
  *
  * Hosted and freestanding alike: raw system calls only. Unless said otherwise a function may be called on any thread,
  * also while others call it, after fork (the child has no slot and takes its own when it first needs one), but not in

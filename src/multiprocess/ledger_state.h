@@ -57,6 +57,7 @@ struct ledger_state {
 	shared_u64 allocations;         /* noted before there was a slot */
 	/* What this process has announced and not released: exact whatever happens to the file. */
 	_Alignas(64) shared_u64 own[LEDGER_DEVICES][LEDGER_BOOKS];
+	shared_u64 raising[LEDGER_BOOKS]; /* bit per device: a thread raises the share */
 	uint64_t pod_limit[LEDGER_DEVICES]; /* when the slot was taken; used if the file is cut off */
 	struct region_place place;
 };

@@ -2,7 +2,7 @@
  *
  *	0	header	magic, version, sizes, boot id; high-water mark; limits
  *	4096	slots	[LEDGER_SLOTS]			who sits where
- *	36864	rows	[device][book][region_row_index(slot)]	asked, granted, gone
+ *	36864	rows	[device][book][region_row_index(slot)]	asked, granted, gone, share
  *	...	status	[LEDGER_SLOTS]			what is shown of each process
  *
  * Nothing read from here may be trusted: any process of the pod can write anything into it. Bounds are
@@ -20,7 +20,7 @@
 typedef _Atomic uint64_t shared_u64;
 
 #define REGION_MAGIC 0x52756d6470676d61u /* "amgpdmuR", little endian */
-enum { REGION_VERSION = 1 };
+enum { REGION_VERSION = 2 };
 
 /* Reads as one piece from a file, before anything is mapped. */
 struct region_stamp {
@@ -59,13 +59,13 @@ struct region_slot {
 	shared_u64 reserved;
 };
 
-/* pending = asked - granted, committed = granted - gone; modulo 2^64. Free slots have asked = granted = gone.
+/* pending = asked - granted, committed = granted - gone; modulo 2^64. Free slots have asked = granted = gone and no share.
  */
 struct region_row {
 	shared_u64 asked;   /* + before looking, - when withdrawn */
 	shared_u64 granted; /* only grows */
 	shared_u64 gone;    /* only grows */
-	shared_u64 reserved;
+	shared_u64 share;   /* bytes that count as asked for, SHARE_UNPROVEN; its owner raises it, anybody may clear it */
 };
 
 /* Two rows are a cache line. The first 512 slots have the even ones, so that processes do not write to each other's lines: with

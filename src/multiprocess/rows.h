@@ -1,9 +1,9 @@
-/* The arithmetic of rows: announce, withdraw, and the two sums between which the truth lies.
+/* The arithmetic of rows: announce, withdraw, the share, and the sums between which the truth lies.
  *
  * Everything is sequentially consistent. Needed is less: the announcement must be visible before the scan
- * reads (store to load), `gone` must be read before `asked` of the same row, all `granted` before all `gone`
- * in lower(), and the high-water mark is raised before a slot's first announcement. On x86-64 the stronger
- * order costs nothing.
+ * reads (store to load), `share` must be read before `gone` and that before `asked` of the same row, all `granted`
+ * before all `gone` in lower(), and the high-water mark is raised before a slot's first announcement. On x86-64 the
+ * stronger order costs nothing.
  */
 #ifndef AMVGPU_ROWS_H
 #define AMVGPU_ROWS_H
@@ -13,6 +13,8 @@
 #define ROWS_NO_LIMIT INT64_MAX
 /* No card is larger. Keeps the sum of all slots' announcements below 2^63. */
 #define ROWS_LIMIT_MAX (UINT64_C(1) << 52)
+/* Of a share: counted by others, not yet used by its owner. */
+#define SHARE_UNPROVEN (UINT64_C(1) << 63)
 
 /* One device and book as one process sees it. */
 struct rows {
@@ -72,7 +74,7 @@ static inline int64_t rows_upper_carefully(const struct rows *b)
 	return sum;
 }
 
-/* Never less than what lives; counts the undecided. Nonsense is looked for once, in all rows together. */
+/* Never less than what lives; counts the undecided and no shares. Nonsense is looked for once, in all rows together. */
 static inline int64_t rows_upper(const struct rows *b)
 {
 	unsigned top = region_high(b->region);
@@ -86,6 +88,32 @@ static inline int64_t rows_upper(const struct rows *b)
 		all |= net;
 	}
 	return __builtin_expect(all < ROWS_LIMIT_MAX, 1) ? (int64_t)sum : rows_upper_carefully(b);
+}
+
+/* What a row stands for in others' sums: what is announced, or the share where that is more. A share is cleared before its
+ * row is read again, so whoever finds none finds all that was granted on it. */
+struct rows_sum {
+	int64_t asked;	 /* as rows_upper() */
+	int64_t claimed; /* with shares */
+};
+
+static inline void rows_sum_add(struct rows_sum *sum, struct region_row *row)
+{
+	uint64_t share = atomic_load(&row->share) & ~SHARE_UNPROVEN;
+	int64_t asked = row_asked(row), claimed = row_net(share, 0);
+
+	sum->asked += asked;
+	sum->claimed += asked > claimed ? asked : claimed;
+}
+
+static inline struct rows_sum rows_sum(const struct rows *b)
+{
+	unsigned top = region_high(b->region);
+	struct rows_sum sum = {0, 0};
+
+	for (unsigned i = 0; i < top; i++)
+		rows_sum_add(&sum, row_of(b, i));
+	return sum;
 }
 
 /* Never more than was committed at the moment between the two passes. */
@@ -107,20 +135,23 @@ static inline bool row_is_of_the_dead(const struct rows *b, struct judge *judge,
 	return i != b->slot && ident && slot_is_dead(judge, b->region, i, ident);
 }
 
-/* As rows_upper() without the dead, for want of the lock under which they could be reaped. The identity is
+/* As rows_sum() without the dead, for want of the lock under which they could be reaped. The identity is
  * read before the row and once more after it (slot_is_dead), so a row is left out only if it was the dead
  * one's. */
-static inline int64_t rows_upper_living(const struct rows *b, struct judge *judge)
+static inline struct rows_sum rows_sum_living(const struct rows *b, struct judge *judge)
 {
 	unsigned top = region_high(b->region);
-	int64_t sum = 0;
+	struct rows_sum sum = {0, 0};
 
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
-		int64_t net = row_asked(row_of(b, i));
+		struct rows_sum one = {0, 0};
 
-		if (net && !row_is_of_the_dead(b, judge, i, ident))
-			sum += net;
+		rows_sum_add(&one, row_of(b, i));
+		if (one.claimed && !row_is_of_the_dead(b, judge, i, ident)) {
+			sum.asked += one.asked;
+			sum.claimed += one.claimed;
+		}
 	}
 	return sum;
 }
@@ -160,16 +191,63 @@ static inline void rows_withdraw(const struct rows *b, uint64_t n)
 	atomic_fetch_sub(b->own, n);
 }
 
+/* Everybody's, at any time: it costs its owner one look at all rows. */
+static inline void rows_revoke(const struct rows *b)
+{
+	unsigned top = region_high(b->region);
+
+	for (unsigned i = 0; i < top; i++) {
+		if (atomic_load(&row_of(b, i)->share))
+			atomic_store(&row_of(b, i)->share, 0);
+	}
+	TESTPOINT(shares_revoked);
+}
+
+static inline bool rows_own_fits(const struct rows *b)
+{
+	return (int64_t)atomic_load(b->own) <= b->own_bound;
+}
+
+/* Nobody else need be looked at: all have counted this much since it was found to fit. The announcement came first, so
+ * whoever clears the share after this look finds that in the row. */
+static inline bool rows_share_covers(const struct rows *b)
+{
+	int64_t share = (int64_t)atomic_load(&b->mine->share); /* unproven: negative */
+	int64_t own = (int64_t)atomic_load(b->own);	       /* exact, whatever was written into the row */
+
+	return row_asked(b->mine) <= share && own <= b->limit && own <= b->own_bound;
+}
+
+/* What has been announced against the limit. */
+static inline bool rows_fit_sum(const struct rows *b, struct rows_sum *sum)
+{
+	if (!rows_own_fits(b))
+		return false;
+	if (b->limit == ROWS_NO_LIMIT)
+		return true;
+	*sum = rows_sum(b);
+	if (sum->claimed > b->limit && sum->asked <= b->limit) {
+		rows_revoke(b);
+		*sum = rows_sum(b);
+	}
+	return sum->claimed <= b->limit;
+}
+
 static inline bool rows_fit(const struct rows *b)
 {
-	return (b->limit == ROWS_NO_LIMIT || rows_upper(b) <= b->limit) &&
-	       (int64_t)atomic_load(b->own) <= b->own_bound;
+	struct rows_sum sum;
+
+	return rows_fit_sum(b, &sum);
 }
 
 static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
 {
-	return (b->limit == ROWS_NO_LIMIT || rows_upper_living(b, judge) <= b->limit) &&
-	       (int64_t)atomic_load(b->own) <= b->own_bound;
+	if (!rows_own_fits(b))
+		return false;
+	if (b->limit == ROWS_NO_LIMIT)
+		return true;
+	rows_revoke(b);
+	return rows_sum_living(b, judge).claimed <= b->limit;
 }
 
 /* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still

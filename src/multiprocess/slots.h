@@ -14,6 +14,8 @@ static inline void row_reap_locked(struct region_row *row)
 {
 	uint64_t asked = atomic_load(&row->asked);
 
+	if (atomic_load(&row->share))
+		atomic_store(&row->share, 0);
 	if (asked == atomic_load(&row->gone) && asked == atomic_load(&row->granted))
 		return;
 	atomic_store(&row->gone, asked);

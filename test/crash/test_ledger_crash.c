@@ -123,6 +123,19 @@ static void way_past_the_dead(struct ledger *l)
 	way_take(l);
 }
 
+/* Others of this process have claimed so much that what the victim wants must be called back. */
+static void way_past_shares(struct ledger *l)
+{
+	enum { OTHERS = 2 };
+	struct ledger *other[OTHERS];
+
+	for (unsigned i = 0; i < OTHERS; i++)
+		way_take(other[i] = open_ledger());
+	way_take(l);
+	for (unsigned i = 0; i < OTHERS; i++)
+		ledger_close(other[i]);
+}
+
 static void way_withdraw(struct ledger *l)
 {
 	if (ledger_reserve(l, 0, LEDGER_REQUESTED, VICTIM) == LEDGER_GRANTED)
@@ -155,6 +168,8 @@ static const struct way {
     {TESTPOINT_reserve_withdrawn, TESTPOINT_reserve_withdrawn, OPEN_FIRST, way_too_much},
     {TESTPOINT_reserve_queued, TESTPOINT_reserve_queued_announced, OPEN_FIRST, way_past_the_dead},
     {TESTPOINT_reserve_granted, TESTPOINT_reserve_granted, OPEN_FIRST, way_take},
+    {TESTPOINT_share_written, TESTPOINT_share_written, OPEN_FIRST, way_take},
+    {TESTPOINT_shares_revoked, TESTPOINT_shares_revoked, OPEN_FIRST, way_past_shares},
     {TESTPOINT_withdraw_lowered, TESTPOINT_withdraw_lowered, OPEN_FIRST, way_withdraw},
     {TESTPOINT_settle_raised, TESTPOINT_settle_raised, OPEN_FIRST, way_take},
     {TESTPOINT_charge_announced, TESTPOINT_charge_announced, OPEN_FIRST, way_charge},

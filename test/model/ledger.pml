@@ -7,13 +7,15 @@
  *	reserve: asked+ .. upper .. asked-	reserve_announced, reserve_counted, reserve_withdrawn
  *	commit: decided .. granted+ or asked-	reserve_granted, settle_raised, withdraw_lowered
  *	queue: qlock .. asked+ .. look		reserve_queued, reserve_queued_announced
+ *	share: unproven .. upper .. proven		share_written
+ *	revoke: each share cleared .. upper		shares_revoked
  *	reap: klock .. gone .. granted .. ident		reap_gone_raised, reap_row_raised, reap_space_cleared
  *
  * Not in it: weak memory (the code is sequentially consistent), how death is told (`dead` is what the kernel knows),
  * several devices, limits written anew. In the code a claim reaps before it takes a slot and usually holds the lock;
  * here it takes a slot without the lock and reaps only when none is free, which allows more. Each book has a queue: one is here.
  *
- * N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
+ * SH the first process has a share. N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
  * any wait may time out; FAIL the real call may fail. BUG_*: broken on purpose, must be found.
  */
 #ifndef N
@@ -40,6 +42,9 @@
 #define IDS (N+CR+1)
 
 byte asked[S], granted[S], gone[S];
+byte share[S];                 /* +UNPROVEN; one atomic word */
+#define UNPROVEN 16
+bit raising[S];                /* of the process that has the slot; not shared */
 byte ident[S];                 /* 0 free, else incarnation; one atomic word */
 byte high; byte klock, qlock;             /* the kernel's record locks, of the region and of the queue: 0 or incarnation */
 bool dead[IDS];                /* what the kernel knows of an incarnation */
@@ -66,6 +71,7 @@ inline die(q) { dead[inc[q]]=1; if :: klock==inc[q] -> klock=0 :: else fi; if ::
 
 inline drop_row(r) {           /* idempotent; caller holds klock; owner of r is dead or none */
   x = asked[r];
+  share[r]=0;
 #ifdef BUG_ZERO
   atomic { asked[r]=0; com=com-comslot[r]; comslot[r]=0 };
   granted[r]=0; gone[r]=0;
@@ -82,16 +88,41 @@ inline reap(r) { drop_row(r); ident[r]=0 }
 #else
 #define TOP S
 #endif
+#ifdef BUG_SHARE_UNCOUNTED
+#define CLAIMED(net,t) net
+#else
+#define CLAIMED(net,t) (net>t -> net : t)
+#endif
 inline upper() {
   i=0; y=0; e=TOP;
   do
-#ifdef BUG_ORDER
-  :: i<e -> x=asked[i]; atomic { y=y+x-gone[i]; x=0; i++ }
-#else
-  :: i<e -> x=gone[i]; atomic { y=y+asked[i]-x; x=0; i++ }
-#endif
+  :: i<e -> t=share[i]%UNPROVEN; x=gone[i]; atomic { x=asked[i]-x; y=y+CLAIMED(x,t); x=0; t=0; i++ }
   :: else -> break
   od; i=0; e=0
+}
+inline revoke() {
+  i=0; e=TOP;
+  do :: i<e && share[i]!=0 -> share[i]=0; i++ :: i<e && share[i]==0 -> i++ :: else -> break od; i=0; e=0
+}
+inline fit() {
+  upper();
+  if :: y>LIMIT -> y=0; revoke(); upper() :: else fi
+}
+/* y: the sum, within the limit; all the room is claimed, or after a revocation all there may be, or nothing */
+inline raise() {
+  if
+  :: atomic { y<LIMIT && !raising[s] -> raising[s]=1 };
+     if :: atomic { w=LIMIT-y; y=0 } :: y=0; revoke(); w=LIMIT-n fi;
+     x=gone[s]; atomic { w=w+asked[s]-x; x=0 };
+     share[s]=w+UNPROVEN;
+#ifdef BUG_SHARE_UNSEEN
+     y=0;
+#else
+     upper();
+#endif
+     atomic { if :: share[s]==w+UNPROVEN -> share[s]=(y<=LIMIT -> w : 0) :: else fi; raising[s]=0; w=0; y=0 }
+  :: y=0
+  fi
 }
 inline lower() {
   i=0; y=0; e=TOP;
@@ -123,7 +154,7 @@ inline commit() {
 #endif
 
 proctype P(byte p) {
-  byte s, k, n, h, i, x, e, q; short y, w;
+  byte s, k, n, h, i, x, e, q, t; short y, w;
 again:
   {
     /* ---- claim: one compare-and-swap on a free slot; only reaping needs the lock */
@@ -136,12 +167,15 @@ claim:
     do
     :: s<S ->
        if
+#ifdef SH
+       :: ident[s]==inc[p] -> break
+#endif
        :: ident[s]==0 ->
 #ifdef HI
           atomic { if :: high<s+1 -> high=s+1 :: else fi };
 #endif
-          if :: atomic { ident[s]==0 -> ident[s]=inc[p] }; break :: ident[s]!=0 -> s++ fi
-       :: ident[s]!=0 -> s++
+          if :: atomic { ident[s]==0 -> ident[s]=inc[p]; raising[s]=0 }; break :: ident[s]!=0 -> s++ fi
+       :: ident[s]!=0 && ident[s]!=inc[p] -> s++
        fi
     :: s==S -> break
     od;
@@ -170,9 +204,17 @@ claim:
        if :: n=1 :: n=BIG fi;
        atomic { want[p]=n; NOTE };
        asked[s]=asked[s]+n;
-       upper();
+       t=share[s]; x=gone[s];
+#ifdef BUG_SHARE_UNPROVEN
+       t=t%UNPROVEN;
+#endif
        if
-       :: y<=LIMIT -> commit(); goto done
+       :: t<UNPROVEN && asked[s]-x<=t -> atomic { x=0; t=0 }; commit(); goto done
+       :: else -> atomic { x=0; t=0 }
+       fi;
+       fit();
+       if
+       :: y<=LIMIT -> raise(); commit(); goto done
        :: else -> y=0
        fi;
 #ifdef BUG_KEEP
@@ -206,7 +248,7 @@ claim:
 #else
        asked[s]=asked[s]+n;
 #endif
-look:  upper();
+look:  fit();
        if
        :: y<=LIMIT -> commit(); qlock=0; goto done
        :: else -> y=0
@@ -233,9 +275,9 @@ look:  upper();
 unlocked:
        asked[s]=asked[s]+n;
        /* without the lock nobody can be reaped: rows of the dead are left out, if they were theirs when read */
-       i=0; y=0; e=TOP;
+       revoke(); y=0; e=TOP;
        do
-       :: i<e -> q=ident[i]; x=gone[i]; w=asked[i]-x; x=0;
+       :: i<e -> q=ident[i]; t=share[i]%UNPROVEN; x=gone[i]; w=asked[i]-x; w=CLAIMED(w,t); x=0; t=0;
           if
           :: q!=0 && dead[q] && ident[i]==q -> skip
           :: q==0 || !dead[q] || ident[i]!=q -> y=y+w
@@ -261,7 +303,7 @@ out: skip; atomic { die(p); s=0;k=0;h=0;i=0 }
          /* exit is death: the slot is left to the reaper */
   } unless {
     if
-    :: atomic { killed[p] -> killed[p]=0; nextinc++; inc[p]=nextinc; s=0;k=0;n=0;h=0;i=0;x=0;y=0;e=0;q=0;w=0 }; goto again
+    :: atomic { killed[p] -> killed[p]=0; nextinc++; inc[p]=nextinc; s=0;k=0;n=0;h=0;i=0;x=0;y=0;e=0;q=0;w=0;t=0 }; goto again
 #if ST>0
     :: stopped[p] -> 
 endstop: false
@@ -291,7 +333,10 @@ init { atomic {
 #ifdef TH
  ident[0]=1; ident[1]=3;
 #endif
- inc[0]=1; inc[1]=2; 
+ inc[0]=1; inc[1]=2;
+#ifdef SH                      /* the first process has been granted nothing yet and all of the limit as its share */
+ ident[0]=1; high=1; share[0]=LIMIT;
+#endif
 #if N==3
  inc[2]=3; run P(2);
 #endif

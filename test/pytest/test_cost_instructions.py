@@ -36,6 +36,11 @@ def test_the_record_is_no_more_than_a_tenth_above_what_a_call_takes(operation):
     assert instructions.per_call(LIBRARY, operation) * BOUND >= BASELINE[operation]
 
 
+def test_a_pair_takes_no_more_beside_64_processes():
+    """Far from the limit it reads no row but its own."""
+    assert instructions.per_call(LIBRARY, "hipMalloc+hipFree", slots=64) <= BASELINE["hipMalloc+hipFree"] * 1.02
+
+
 def test_a_pair_that_works_an_eighth_longer_is_over_the_bound(tmp_path):
     """The bound can fail: the same library with so many idle instructions in hipMalloc alone."""
     source = tmp_path / "source"

@@ -11,12 +11,18 @@ SOUND = {
     "one_crash_high_water_mark_slot_reuse": ["-DHI", "-DCR=1"],
     "one_crash_and_calls_that_fail": ["-DFAIL", "-DCR=1"],
     "two_threads_and_a_process_share_rows": ["-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
-    "a_stop_for_ever_and_every_wait_may_time_out": ["-DTMO", "-DST=1", "-DCR=0"],
-    "a_crash_while_every_wait_may_time_out": ["-DTMO", "-DCR=1"],
+    "one_has_a_share_and_one_crash": ["-DSH", "-DHI", "-DCR=1"],
+    "one_has_a_share_and_each_asks_twice": ["-DSH", "-DK=2", "-DCR=0"],
+    "one_has_a_share_a_stop_for_ever_and_every_wait_may_time_out": ["-DSH", "-DTMO", "-DST=1", "-DCR=0"],
+    "one_has_a_share_and_a_crash_while_every_wait_may_time_out": ["-DSH", "-DTMO", "-DCR=1"],
 }
 BROKEN = {
     "rows_of_the_dead_are_zeroed": ["-DBUG_ZERO"],
     "committed_bytes_are_summed_in_one_pass": ["-DBUG_ONEPASS", "-DN=3", "-DCR=0"],
+    "shares_are_not_counted": ["-DBUG_SHARE_UNCOUNTED", "-DSH", "-DCR=0"],
+    "a_share_is_taken_without_a_look": ["-DBUG_SHARE_UNSEEN", "-DK=2", "-DCR=0"],
+    "another_thread_uses_a_share_before_the_look": ["-DBUG_SHARE_UNPROVEN", "-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1",
+                                                    "-DLIMIT=2"],
 }
 
 
@@ -28,7 +34,7 @@ def search(tmp_path, definitions, *, is_progress=False, minutes=3):
     generated = run("spin", "-a", *definitions, str(MODEL))
     assert (tmp_path / "pan.c").exists(), generated.stdout + generated.stderr
     kind = ["-DNP", "-DNFAIR=4"] if is_progress else ["-DSAFETY"]
-    built = run("gcc", "-O1", "-w", "-DCOLLAPSE", "-DMEMLIM=6000", *kind, "-o", "pan", "pan.c")
+    built = run("gcc", "-O2", "-w", "-DCOLLAPSE", "-DMEMLIM=6000", *kind, "-o", "pan", "pan.c")
     assert built.returncode == 0, built.stderr
     out = run("./pan", "-m200000", "-w24", *(["-l", "-f"] if is_progress else [])).stdout
     line = next(line for line in out.splitlines() if "errors:" in line)
@@ -44,7 +50,7 @@ def test_the_limit_is_kept_and_nobody_is_refused_what_fits(name, tmp_path):
 
 
 def test_somebody_always_gets_on(tmp_path):
-    errors, is_complete, _ = search(tmp_path, ["-DCR=1"], is_progress=True)
+    errors, is_complete, _ = search(tmp_path, ["-DSH", "-DCR=1"], is_progress=True)
     assert (errors, is_complete) == (0, True)
 
 
