@@ -103,6 +103,8 @@ def test_devices_are_matched_by_what_they_are_and_not_by_their_order(pod_on, rel
 def test_eight_threads_leave_the_books_true_and_never_pass_the_limit(pod_on, release, limit, cards):
     pod = pod_on(release, cards=cards)
     hip = pod.run(limit)
+    hip.ok("malloc a 48M")
+    hip.ok("malloc b 56M")  # under 128M there is room for one of the threads' blocks, however short they hold it
     answer = hip("hammer 8 300 16M 1")
     assert answer.error == 0, "a free failed or a refusal was not out of memory"
     assert answer.granted > 0 and (limit == "2G" or answer.refused > 0)
