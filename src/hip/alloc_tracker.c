@@ -24,6 +24,7 @@ struct shard {
 	_Alignas(64) uint32_t lock; /* 0 free, 1 held */
 	uint64_t count; /* written under the lock, read by tracker_count without */
 	uint64_t capacity;
+	uint64_t most; /* entries, before it grows */
 	struct entry *entries;
 };
 
@@ -125,43 +126,41 @@ static void count_add(struct shard *s, int64_t change)
 	__atomic_store_n(&s->count, s->count + (uint64_t)change, __ATOMIC_RELAXED);
 }
 
-static inline void insert(struct shard *s, uint64_t hash, struct entry e)
+/* The entry of that key and of one of the classes, or the free one behind its kin. There is a table. */
+static inline __attribute__((always_inline)) struct entry *place_of(struct shard *s, uint64_t hash, uint64_t key, unsigned classes)
 {
 	uint64_t i = home(s, hash);
 
-	while (s->entries[i].key)
+	while (s->entries[i].key && (s->entries[i].key != key || !(classes >> (s->entries[i].word >> 7 & 7) & 1)))
 		i = behind(s, i);
-	s->entries[i] = e;
-	count_add(s, 1);
+	return &s->entries[i];
 }
 
 static __attribute__((noinline)) bool grow(struct shard *s)
 {
 	struct shard larger = { .capacity = s->capacity ? s->capacity / 4 * 5 : FIRST_CAPACITY };
+	struct entry *e = s->entries;
 
 	larger.entries = entries_new(larger.capacity);
 	if (!larger.entries)
 		return false;
 	for (uint64_t i = 0; i < s->capacity; i++) {
-		if (s->entries[i].key)
-			insert(&larger, hash_of(s->entries[i].key), s->entries[i]);
+		if (e[i].key)
+			*place_of(&larger, hash_of(e[i].key), e[i].key, 0) = e[i];
 	}
 	if (s->entries)
 		sys_munmap(s->entries, s->capacity * sizeof(struct entry));
 	s->entries = larger.entries;
 	s->capacity = larger.capacity;
+	s->most = larger.capacity / 20 * 13;
 	return true;
 }
 
 static inline __attribute__((always_inline)) struct entry *search(struct shard *s, uint64_t hash, uint64_t key, unsigned classes)
 {
-	if (!s->capacity)
-		return NULL;
-	for (uint64_t i = home(s, hash); s->entries[i].key; i = behind(s, i)) {
-		if (s->entries[i].key == key && classes >> (s->entries[i].word >> 7 & 7) & 1)
-			return &s->entries[i];
-	}
-	return NULL;
+	struct entry *e = s->capacity ? place_of(s, hash, key, classes) : NULL;
+
+	return e && e->key ? e : NULL;
 }
 
 /* Closes the gap: every entry behind it that may not stand before its home moves up. */
@@ -202,49 +201,48 @@ struct tracker *tracker_at(struct tracker **where)
 	return t;
 }
 
-static bool add_locked(struct shard *s, uint64_t hash, struct entry e)
+/* Where an entry of that key and class is or may be put; NULL: there is no memory for one more. */
+static inline __attribute__((always_inline)) struct entry *place_for(struct shard *s, uint64_t hash, uint64_t key, unsigned class)
 {
-	bool ok = s->count < s->capacity / 20 * 13 || grow(s);
+	if (__builtin_expect(s->count >= s->most, 0) && !grow(s))
+		return NULL;
+	return place_of(s, hash, key, 1u << class);
+}
 
-	if (ok)
-		insert(s, hash, e);
-	return ok;
+static inline __attribute__((always_inline)) void put_locked(struct shard *s, struct entry *place, struct entry e)
+{
+	count_add(s, !place->key);
+	*place = e;
 }
 
 bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 {
-	struct entry e = { (uint64_t)key, pack(value) };
+	struct entry e = { (uint64_t)key, pack(value) }, *place;
 	uint64_t hash = hash_of(e.key);
 	struct shard *s = shard_of(t, hash);
-	struct entry *old;
-	bool ok = true;
 
 	if (!key || value.size >> 48 || value.device > 63)
 		return false;
 	shard_lock(s);
-	if ((old = search(s, hash, e.key, 1u << value.class)))
-		*old = e;
-	else
-		ok = add_locked(s, hash, e);
+	if ((place = place_for(s, hash, e.key, value.class)))
+		put_locked(s, place, e);
 	shard_unlock(s);
-	return ok;
+	return place != NULL;
 }
 
 bool tracker_raise(struct tracker *t, const void *key, unsigned class)
 {
-	struct entry e = { (uint64_t)key, pack((struct tracked){ .size = 1, .class = (uint8_t)class }) };
+	struct entry e = { (uint64_t)key, pack((struct tracked){ .size = 1, .class = (uint8_t)class }) }, *place;
 	uint64_t hash = hash_of(e.key);
 	struct shard *s = shard_of(t, hash);
-	struct entry *old;
-	bool ok = true;
 
 	shard_lock(s);
-	if ((old = search(s, hash, e.key, 1u << class)))
-		old->word += (uint64_t)1 << 16;
-	else
-		ok = add_locked(s, hash, e);
+	if ((place = place_for(s, hash, e.key, class)) && place->key)
+		place->word += (uint64_t)1 << 16;
+	else if (place)
+		put_locked(s, place, e);
 	shard_unlock(s);
-	return ok;
+	return place != NULL;
 }
 
 bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct tracked *value)

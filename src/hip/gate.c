@@ -121,7 +121,7 @@ void gate_withdraw(const struct charge *charge)
 }
 
 /* Settled before more is reserved: a request must not wait for its own thread's announcement. */
-static bool settle_bytes(struct charge *charge, enum hip_function function, uint64_t got)
+static __attribute__((noinline)) bool settle_other_bytes(struct charge *charge, enum hip_function function, uint64_t got)
 {
 	uint64_t more = got > charge->bytes ? got - charge->bytes : 0;
 
@@ -146,7 +146,9 @@ bool gate_settle(struct charge *charge, enum hip_function function, uint64_t got
 
 	if (!charge->bytes)
 		return true;
-	if (!settle_bytes(charge, function, got))
+	if (__builtin_expect(got == charge->bytes, 1))
+		ledger_settle(gate.ledger, charge->device, LEDGER_REQUESTED, got);
+	else if (!settle_other_bytes(charge, function, got))
 		return false;
 	if (!tracker_put(gate.tracker, key, value)) {
 		ledger_note_reason(gate.ledger, LEDGER_REASON_TRACKER_FULL);

@@ -202,19 +202,19 @@ static void share_raise(struct ledger *l, const struct rows *b, const struct row
 	atomic_fetch_and(&l->state.raising[b->book], ~bit);
 }
 
-/* Announced, and more than this process has a share for. */
-static __attribute__((noinline)) enum ledger_outcome reserve_beyond_share(struct ledger *l, const struct rows *b, uint64_t n)
+/* Announced, and more than this process has a share for. By value: the common path keeps its rows in registers. */
+static __attribute__((noinline)) enum ledger_outcome reserve_beyond_share(struct ledger *l, struct rows b, uint64_t n)
 {
 	struct rows_sum sum;
 
-	if (__builtin_expect(rows_fit_sum(b, &sum), 1)) {
-		if (b->limit != ROWS_NO_LIMIT)
-			share_raise(l, b, &sum);
+	if (__builtin_expect(rows_fit_sum(&b, &sum), 1)) {
+		if (b.limit != ROWS_NO_LIMIT)
+			share_raise(l, &b, &sum);
 		return LEDGER_GRANTED;
 	}
-	rows_withdraw(b, n);
+	rows_withdraw(&b, n);
 	TESTPOINT(reserve_withdrawn);
-	return reserve_slowly(l, b, n);
+	return reserve_slowly(l, &b, n);
 }
 
 enum ledger_outcome ledger_reserve(struct ledger *l, unsigned device, enum ledger_book book, uint64_t n)
@@ -231,7 +231,7 @@ enum ledger_outcome ledger_reserve(struct ledger *l, unsigned device, enum ledge
 	TESTPOINT(reserve_entered);
 	rows_announce(&b, n);
 	if (__builtin_expect(!rows_share_covers(&b), 0))
-		out = reserve_beyond_share(l, &b, n);
+		out = reserve_beyond_share(l, b, n);
 	if (out == LEDGER_GRANTED)
 		TESTPOINT(reserve_granted);
 	return out;
