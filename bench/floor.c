@@ -68,6 +68,22 @@ static double cache_miss(void)
 	return (now_ns() - start) / CALLS;
 }
 
+/* Two words of each of 16 lines that are in the cache. */
+static double sixteen_lines(void)
+{
+	enum { LINES = 16, WORDS = LINE / sizeof(unsigned long) };
+	static volatile unsigned long rows[LINES * WORDS] __attribute__((aligned(LINE)));
+	double start = now_ns();
+
+	for (unsigned i = 0; i < CALLS; i++) {
+		for (unsigned line = 0; line < LINES; line++) {
+			(void)rows[line * WORDS];
+			(void)rows[line * WORDS + 2];
+		}
+	}
+	return (now_ns() - start) / CALLS;
+}
+
 static _Atomic unsigned long ball __attribute__((aligned(64)));
 static _Atomic bool is_over;
 
@@ -119,7 +135,8 @@ static double between_cores(void)
 int floor_print(void)
 {
 	printf("{\"atomic_add\": %.2f, \"system_call\": %.1f, \"page_fault\": %.1f, \"cache_miss\": %.1f, "
-	       "\"line_transfer\": %.1f}\n",
-	       typical(atomic_add), typical(system_call), typical(page_fault), typical(cache_miss), between_cores());
+	       "\"sixteen_lines\": %.1f, \"line_transfer\": %.1f}\n",
+	       typical(atomic_add), typical(system_call), typical(page_fault), typical(cache_miss), typical(sixteen_lines),
+	       between_cores());
 	return 0;
 }

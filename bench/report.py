@@ -42,7 +42,7 @@ def pairs_alone(r):
 
 
 def targets(r):
-    """(what, measured, shown, target, shown target, the floor in words)"""
+    """(what, measured, target, whether it is met, how many times the floor it is, the floor)"""
     f = r["floor"]
     pair, tail = pairs_alone(r)
     info = named(r["slots"]["16"], "hipMemGetInfo")
@@ -50,36 +50,44 @@ def targets(r):
     lives = {row["live"]: row["added"] for row in r["live"] if row["what"] == "replace"}
     two = next(row for row in r["contention"]["processes"] if row["processes"] == 2)
     million = (r["memory"]["1000000"]["rss_kib"] - r["memory"]["1"]["rss_kib"]) * 1024 / 1e6
-    nothing = r["memory"]["nothing"]
     atomic, call = f["atomic_add"], f["system_call"]
+    nothing = "an audit library that does nothing"
 
-    def row(what, value, target, shown, floor, at_least=False):
+    def row(what, value, target, shown, floor, floor_is, at_least=False):
         met = value >= target if at_least else value <= target
-        return (what, shown(value), ("≥ " if at_least else "≤ ") + shown(target), "met" if met else "**not met**", floor)
+        return (what, shown(value), ("≥ " if at_least else "≤ ") + shown(target), "met" if met else "**not met**",
+                f"{value / floor:.2g} ×" if floor else "—", f"{shown(floor)}: {floor_is}")
+
+    def percent(value):
+        return f"{value:.1f} %"
+
+    def times(value):
+        return f"{value:.2f} ×"
+
+    def kib(value):
+        return f"{value:.0f} KiB"
 
     return [
         row(f"hipMalloc + hipFree, median added, of {len(pair)} measurements ({ns(pair[0])} … {ns(pair[-1])})", pair[len(pair) // 2], 120, ns,
-            f"{ns(5 * atomic)}: five atomic additions (asked, granted, gone; what is remembered, twice)"),
-        row("the same, p99 added", tail, 1000, ns, "the same"),
-        row("hipMemGetInfo with 16 slots", info["added"], 80, ns, "16 rows: 16 cache lines read"),
-        row("a refused hipMalloc, one process (more: see Slots in use)", refused["added"], 2000, ns,
-            f"{ns(call)}: a reading of the clock by system call; {ns(f['atomic_add'] * 4)} of atomic additions"),
-        row("an un-wrapped call, beyond the noise", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, "nothing: the binding is the runtime's own"),
-        row("start-up of `true`", true["added"], 0.05, ms, f"{ms(true['nothing_added'])}: an audit library that does nothing"),
-        row("the same, share of the start", 100 * true["added"] / true["without"], 2, lambda v: f"{v:.1f} %",
-            f"{100 * true['nothing_added'] / true['without']:.1f} %: an audit library that does nothing"),
-        row("2 processes on 2 cores against one", two["scaling_with"], 1.8, lambda v: f"{v:.2f} ×",
-            f"{two['scaling_without']:.2f} ×: the stand-in alone, in the same seconds. Each reads the line that the other has written "
-            f"({ns(f['line_transfer'])}) and takes its own back: {ns(2 * f['line_transfer'])} beside a pair of {ns(two['one_with'])}",
-            at_least=True),
-        row("10⁷ live against 10³, cost of a replacement", lives[10_000_000] / lives[1_000], 2, lambda v: f"{v:.1f} ×",
-            f"a table of some {10_000_000 * 26 >> 20} MiB, touched at a random place: a miss is {ns(f['cache_miss'])} "
-            f"beside the {ns(lives[1_000])} of 10³"),
-        row("resident memory without HIP", r["memory"]["none"]["rss_kib"], 128, lambda v: f"{v:.0f} KiB",
-            f"{nothing['rss_kib']:.0f} KiB: an audit library that does nothing"),
-        row("resident memory with HIP", r["memory"]["1"]["rss_kib"], 400, lambda v: f"{v:.0f} KiB",
-            f"{4 + 4 + 4} KiB: one page each of rows, status and table"),
-        row("bytes a live allocation (10⁶)", million, 32, lambda v: f"{v:.1f} B", "16 B: address, size and device"),
+            5 * atomic, "five atomic additions (asked, granted, gone; what is remembered, twice)"),
+        row("the same, p99 added", tail, 1000, ns, 5 * atomic, "the same"),
+        row("hipMemGetInfo with 16 slots", info["added"], 80, ns, f["sixteen_lines"], "two words of 16 cache lines read"),
+        row("a refused hipMalloc, one process (more: see Slots in use)", refused["added"], 2000, ns, call + 4 * atomic,
+            "a reading of the clock by system call, four atomic additions"),
+        row("an un-wrapped call, beyond the noise", max(0, r["plt"]["added"] - abs(r["plt"]["noise"])), 0.5, ns, 0,
+            "the binding is the runtime's own"),
+        row("start-up of `true`", true["added"], 0.05, ms, true["nothing_added"], nothing),
+        row("the same, share of the start", 100 * true["added"] / true["without"], 2, percent,
+            100 * true["nothing_added"] / true["without"], nothing),
+        row("2 processes on 2 cores against one", two["scaling_with"], 1.8, times, two["scaling_without"],
+            "the stand-in alone, in the same seconds", at_least=True),
+        row("10⁷ live against 10³, cost of a replacement", lives[10_000_000] / lives[1_000], 2, times,
+            1 + f["cache_miss"] / lives[1_000],
+            f"one miss ({ns(f['cache_miss'])}) in a table of some {10_000_000 * 26 >> 20} MiB, beside the {ns(lives[1_000])} of 10³"),
+        row("resident memory without HIP", r["memory"]["none"]["rss_kib"], 128, kib, r["memory"]["nothing"]["rss_kib"], nothing),
+        row("resident memory with HIP", r["memory"]["1"]["rss_kib"], 400, kib, r["memory"]["nothing"]["rss_kib"] + 12,
+            f"{nothing}, and one page each of rows, status and table"),
+        row("bytes a live allocation (10⁶)", million, 32, lambda v: f"{v:.1f} B", 16, "address, size and device"),
     ]
 
 
@@ -146,7 +154,7 @@ def write(r):
         """Each figure is the time **added**: the same process makes the same calls with the library and without it, in turns of
 some 15 µs (bench/flip.h says how). Shown is the median of the paired differences; p99 is that of single calls, with − without. The
 noise is what two turns *without* differ by.\n""",
-        "## Targets\n\n" + table(("", "measured", "target", "", "the floor"), targets(r)),
+        "## Targets\n\n" + table(("", "measured", "target", "", "of the floor", "the floor"), targets(r)),
         f"The floor on this machine: an atomic addition {ns(r['floor']['atomic_add'])}, a system call {ns(r['floor']['system_call'])}, "
         f"a page fault {ns(r['floor']['page_fault'])}, a cache and TLB miss {ns(r['floor']['cache_miss'])}, "
         f"a cache line from another core {ns(r['floor']['line_transfer'])}.\n",
