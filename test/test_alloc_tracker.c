@@ -141,14 +141,14 @@ TEST(a_forked_child_owns_nothing_and_can_use_its_own_table)
 	int status;
 
 	CHECK(tracker_put(t, address(1), pointer(1, 0)));
-	shard_lock(shard_of(t, hash_of((uint64_t)address(1)))); /* as if another thread held it at the fork */
+	spin_lock(&shard_of(t, hash_of((uint64_t)address(1)))->lock); /* as if another thread held it at the fork */
 	if (!fork()) {
 		bool ok = !tracker_take(t, address(1), TRACK_FREEABLE, &v) && tracker_put(t, address(1), pointer(2, 0)) &&
 			  tracker_take(t, address(1), TRACK_FREEABLE, &v) && v.size == 2;
 
 		_exit(!ok);
 	}
-	shard_unlock(shard_of(t, hash_of((uint64_t)address(1))));
+	spin_unlock(&shard_of(t, hash_of((uint64_t)address(1)))->lock);
 	CHECK(wait(&status) > 0 && status == 0);
 	CHECK(tracker_take(t, address(1), TRACK_FREEABLE, &v) && v.size == 1);
 }

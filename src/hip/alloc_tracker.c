@@ -2,16 +2,13 @@
  * ever slows a lookup down. A shard grows by 5/4 at a load of 13/20: at most 31 bytes an entry, and clusters stay short. */
 #include "alloc_tracker.h"
 
-#include "../sys/sys.h"
+#include "../sys/spin.h"
 
 enum {
 	SHARD_BITS = 5,
 	SHARDS = 1 << SHARD_BITS,
 	FIRST_CAPACITY = 256, /* one page */
 	HUGE_BYTES = 2 << 20,
-	SPINS = 64,
-	YIELDS = 16,
-	SLEEP_NS = 50000,
 };
 
 struct entry {
@@ -21,7 +18,7 @@ struct entry {
 
 /* lock protects the rest of the shard; it nests under nothing, and nothing but memory of the table is touched inside. */
 struct shard {
-	_Alignas(64) uint32_t lock; /* 0 free, 1 held */
+	_Alignas(64) uint32_t lock;
 	uint64_t count; /* written under the lock, read by tracker_count without */
 	uint64_t capacity;
 	uint64_t most; /* entries, before it grows */
@@ -72,39 +69,6 @@ static uint64_t behind(const struct shard *s, uint64_t i)
 static uint64_t distance(const struct shard *s, uint64_t from, uint64_t to)
 {
 	return to >= from ? to - from : to + s->capacity - from;
-}
-
-static bool shard_try_lock(struct shard *s)
-{
-	uint32_t expected = 0;
-
-	return __atomic_compare_exchange_n(&s->lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static __attribute__((noinline)) void shard_wait(struct shard *s)
-{
-	for (unsigned i = 0;; i++) {
-		if (!__atomic_load_n(&s->lock, __ATOMIC_RELAXED) && shard_try_lock(s))
-			return;
-		if (i < SPINS)
-			__builtin_ia32_pause();
-		else if (i < SPINS + YIELDS)
-			sys_sched_yield();
-		else
-			sys_sleep_ns(SLEEP_NS);
-	}
-}
-
-/* Held for some ten ns, or until a table has grown: waiters look again, so that unlocking takes no locked operation. */
-static void shard_lock(struct shard *s)
-{
-	if (!__builtin_expect(shard_try_lock(s), 1))
-		shard_wait(s);
-}
-
-static void shard_unlock(struct shard *s)
-{
-	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE); /* pairs with shard_try_lock */
 }
 
 /* Memory that a forked child does not get. Large tables are touched at random: huge pages spare them most TLB misses. */
@@ -223,10 +187,10 @@ bool tracker_put(struct tracker *t, const void *key, struct tracked value)
 
 	if (!key || value.size >> 48 || value.device > 63)
 		return false;
-	shard_lock(s);
+	spin_lock(&s->lock);
 	if ((place = place_for(s, hash, e.key, value.class)))
 		put_locked(s, place, e);
-	shard_unlock(s);
+	spin_unlock(&s->lock);
 	return place != NULL;
 }
 
@@ -236,41 +200,40 @@ bool tracker_raise(struct tracker *t, const void *key, unsigned class)
 	uint64_t hash = hash_of(e.key);
 	struct shard *s = shard_of(t, hash);
 
-	shard_lock(s);
+	spin_lock(&s->lock);
 	if ((place = place_for(s, hash, e.key, class)) && place->key)
 		place->word += (uint64_t)1 << 16;
 	else if (place)
 		put_locked(s, place, e);
-	shard_unlock(s);
+	spin_unlock(&s->lock);
 	return place != NULL;
+}
+
+static inline __attribute__((always_inline)) bool look_up(struct tracker *t, const void *key, unsigned classes,
+							  struct tracked *value, bool is_taken)
+{
+	uint64_t hash = hash_of((uint64_t)key);
+	struct shard *s = shard_of(t, hash);
+	struct entry *e;
+
+	spin_lock(&s->lock);
+	if ((e = search(s, hash, (uint64_t)key, classes))) {
+		*value = unpack(e->word);
+		if (is_taken)
+			erase(s, e);
+	}
+	spin_unlock(&s->lock);
+	return e != NULL;
 }
 
 bool tracker_find(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
 {
-	uint64_t hash = hash_of((uint64_t)key);
-	struct shard *s = shard_of(t, hash);
-	struct entry *e;
-
-	shard_lock(s);
-	if ((e = search(s, hash, (uint64_t)key, classes)))
-		*value = unpack(e->word);
-	shard_unlock(s);
-	return e != NULL;
+	return look_up(t, key, classes, value, false);
 }
 
 bool tracker_take(struct tracker *t, const void *key, unsigned classes, struct tracked *value)
 {
-	uint64_t hash = hash_of((uint64_t)key);
-	struct shard *s = shard_of(t, hash);
-	struct entry *e;
-
-	shard_lock(s);
-	if ((e = search(s, hash, (uint64_t)key, classes))) {
-		*value = unpack(e->word);
-		erase(s, e);
-	}
-	shard_unlock(s);
-	return e != NULL;
+	return look_up(t, key, classes, value, true);
 }
 
 int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t change)
@@ -280,7 +243,7 @@ int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t 
 	struct entry *e;
 	int64_t size = -1;
 
-	shard_lock(s);
+	spin_lock(&s->lock);
 	if ((e = search(s, hash, (uint64_t)key, 1u << class))) {
 		struct tracked v = unpack(e->word);
 
@@ -291,7 +254,7 @@ int64_t tracker_add(struct tracker *t, const void *key, unsigned class, int64_t 
 		else
 			erase(s, e);
 	}
-	shard_unlock(s);
+	spin_unlock(&s->lock);
 	return size;
 }
 
@@ -302,12 +265,12 @@ bool tracker_flag(struct tracker *t, const void *key, unsigned class)
 	struct entry *e;
 	bool done = false;
 
-	shard_lock(s);
+	spin_lock(&s->lock);
 	if ((e = search(s, hash, (uint64_t)key, 1u << class)) && !(e->word & 1)) {
 		e->word |= 1;
 		done = true;
 	}
-	shard_unlock(s);
+	spin_unlock(&s->lock);
 	return done;
 }
 
@@ -338,12 +301,12 @@ uint64_t tracker_drop(struct tracker *t, unsigned class, unsigned device, uint64
 	for (unsigned i = 0; i < SHARDS; i++) {
 		uint64_t before;
 
-		shard_lock(&t->shard[i]);
+		spin_lock(&t->shard[i].lock);
 		do { /* an entry that wrapped to the front is met by the next round */
 			before = *count;
 			sum += drop_from_shard(&t->shard[i], class, device, count);
 		} while (*count != before);
-		shard_unlock(&t->shard[i]);
+		spin_unlock(&t->shard[i].lock);
 	}
 	return sum;
 }

@@ -2,9 +2,9 @@
 #include "migration.h"
 
 #include "gate.h"
-#include "../sys/sys.h"
+#include "../sys/spin.h"
 
-enum { CAPACITY = 8192, SPINS = 64 };
+enum { CAPACITY = 8192 };
 #define PAGE ((uint64_t)4096)
 
 struct range {
@@ -14,7 +14,7 @@ struct range {
 
 /* lock protects the rest; it nests under nothing. Of a range that finds no room nothing is known: it stays reported. */
 struct ranges {
-	uint32_t lock; /* 0 free, 1 held */
+	uint32_t lock;
 	uint32_t count;
 	struct range range[CAPACITY];
 };
@@ -36,19 +36,6 @@ static struct ranges *ranges(void)
 		return r;
 	sys_munmap(r, sizeof *r);
 	return expected;
-}
-
-static void lock(struct ranges *r)
-{
-	for (unsigned i = 0; __atomic_exchange_n(&r->lock, 1, __ATOMIC_ACQUIRE); i++) {
-		if (i >= SPINS)
-			sys_sched_yield();
-	}
-}
-
-static void unlock(struct ranges *r)
-{
-	__atomic_store_n(&r->lock, 0, __ATOMIC_RELEASE); /* pairs with lock */
 }
 
 static bool add_locked(struct ranges *r, struct range range)
@@ -93,13 +80,13 @@ void migration_set(int device, uint64_t start, uint64_t size)
 
 	if (!r)
 		return;
-	lock(r);
+	spin_lock(&r->lock);
 	cut_locked(r, start, start + size);
 	if (device >= 0) {
 		ledger_note_migrated(gate_ledger(), (unsigned)device, (int64_t)size);
 		add_locked(r, (struct range){ start, start + size, (unsigned)device });
 	}
-	unlock(r);
+	spin_unlock(&r->lock);
 }
 
 void migration_cut(uint64_t start, uint64_t size)
@@ -108,9 +95,9 @@ void migration_cut(uint64_t start, uint64_t size)
 
 	if (!r)
 		return;
-	lock(r);
+	spin_lock(&r->lock);
 	cut_locked(r, start & ~(PAGE - 1), (start + size + PAGE - 1) & ~(PAGE - 1));
-	unlock(r);
+	spin_unlock(&r->lock);
 }
 
 void migration_end(uint64_t start)
@@ -119,12 +106,12 @@ void migration_end(uint64_t start)
 
 	if (!r)
 		return;
-	lock(r);
+	spin_lock(&r->lock);
 	for (uint32_t i = 0; i < r->count; i++) {
 		if (r->range[i].start == start) {
 			cut_locked(r, start, r->range[i].end);
 			break;
 		}
 	}
-	unlock(r);
+	spin_unlock(&r->lock);
 }
