@@ -15,7 +15,21 @@ STANDIN = BUILD / "all" / "softgpu" / "hip"
 AMVGPU = BUILD / "all" / "tools" / "amvgpu" / "amvgpu"
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
+# ./check --fast goes without what fetches the most, searches for minutes, or runs under a sanitizer or a fuzzer.
+LONG = {"test_card_accounting", "test_card_admission", "test_card_opencl", "test_children_guard", "test_children_holes",
+        "test_fuzz_inputs", "test_headers", "test_ledger_fuzz", "test_ledger_model", "test_real_limits", "test_real_matrix",
+        "test_real_queues", "test_rocm", "test_route_units", "test_standin_symbols", "test_standin_units"}
+
 OURS = ("HIP_", "HSA_", "AMD_TASK", "LIBHIP", "ROCR_", "ROC_", "CUDA_", "SOFTGPU_", "LD_AUDIT", "LD_PRELOAD", "KFDEMU")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What takes long comes first: the short ones fill the time in which the last of them end."""
+    for item in items:
+        if item.module.__name__ in LONG or item.get_closest_marker("sanitizer"):
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def clean_environment(**extra):

@@ -13,7 +13,8 @@ BUILD = ROOT / "build/test/ledger"
 FREESTANDING = ("-ffreestanding -nostdlib -fPIC -fvisibility=hidden -fno-stack-protector -ftls-model=initial-exec "
                 "-Wall -Wextra -Werror -std=gnu11 -O2").split()
 UNITS = ["test_reserve", "test_shrreg", "test_init", "test_retry", "test_ledger_file", "test_ledger_scale",
-         "test_ledger_identity", "test_ledger_view", "crash/test_ledger_crash", "crash/test_ledger_storm"]
+         "test_ledger_identity", "test_ledger_view",
+         *(pytest.param(f"crash/test_ledger_{name}", marks=pytest.mark.slow) for name in ("crash", "storm"))]
 
 
 def run(*command, **options):
@@ -39,12 +40,14 @@ def test_every_claim_of_the_unit_holds(unit):
     passes(build(unit))
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("unit", ["test_reserve", "test_shrreg", "test_retry", "test_ledger_view"])
 def test_it_holds_under_the_address_and_undefined_behaviour_sanitizers(unit):
     program = build(unit, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", suffix="-asan")
     passes(program, env={**os.environ, "ASAN_OPTIONS": "handle_sigbus=0:detect_leaks=0"})
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("unit", ["test_reserve", "test_init"])
 def test_it_holds_under_the_thread_sanitizer(unit):
     passes(build(unit, "-O1", "-g", "-fsanitize=thread", suffix="-tsan"))

@@ -367,7 +367,9 @@ def test_the_runtime_can_be_unloaded_and_loaded_again():
     script = """
         import threading
         malloc(100)
-        threading.Thread(target=lambda: malloc(100)).start()
+        thread = threading.Thread(target=lambda: malloc(100))
+        thread.start()
+        thread.join()
         handle = hip._handle
         dlclose = ctypes.CDLL(None).dlclose
         dlclose.argtypes = [c_void_p]
