@@ -243,6 +243,33 @@ TEST(shares_stay_where_many_have_one)
 		ledger_close(l[i]);
 }
 
+TEST(two_that_take_turns_at_what_fits_for_both_do_not_take_each_others_shares)
+{
+	static const struct {
+		uint64_t kept, taken;
+	} turn[] = {{0, 400}, {300, 180}, {450, 40}};
+
+	for (unsigned i = 0; i < sizeof turn / sizeof turn[0]; i++) {
+		struct ledger *l[2];
+
+		two_of_whom_one_has_a_share("turns", l);
+		test_give(l[0], 1);
+		for (unsigned k = 0; k < 2; k++)
+			CHECK_EQ(test_take(l[k], turn[i].kept), LEDGER_GRANTED);
+		for (unsigned round = 0; round < 20; round++) {
+			if (round == 10)
+				shares_revoked = 0;
+			CHECK_EQ(test_take(l[round % 2], turn[i].taken), LEDGER_GRANTED);
+			test_give(l[round % 2], turn[i].taken);
+		}
+		CHECK_EQ(shares_revoked, 0);
+		for (unsigned k = 0; k < 2; k++) {
+			test_give(l[k], turn[i].kept);
+			ledger_close(l[k]);
+		}
+	}
+}
+
 TEST(a_share_is_never_more_than_the_process_may_have_by_itself)
 {
 	struct ledger_settings settings = {.path = test_path("own-share"), .limit[0] = 1000, .own_limit[0] = 100};

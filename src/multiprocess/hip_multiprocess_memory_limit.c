@@ -180,18 +180,24 @@ static enum ledger_outcome reserve_outsized(const struct rows *b, uint64_t n)
 
 /* Claims bytes beyond what is announced, so that this process need not look at the others until they are used: as many as leave
  * half of the room if every slot does the same. Larger shares that are in the way, from when there were fewer slots or more room,
- * are called back. None near the limit, where others would call it back at once. It is written first and looked at
+ * are called back; while a fair part of that is left, less is claimed instead, and nothing beyond what is used by whoever has just
+ * called others back: two that take turns would do so at every request. None near the limit. It is written first and looked at
  * like an announcement; one thread at a time, so that the share found to fit is the one that was written. */
 static void share_raise(struct ledger *l, const struct rows *b, const struct rows_sum *sum)
 {
-	enum { NEAR_PART = 64 };
-	int64_t room = b->limit - sum->asked, part = room / (2 * region_high(b->region) + 1); /* of a spoiled file it may be 0 */
+	enum { NEAR_PART = 64, FEW_PART = 16 };
+	int64_t room = b->limit - sum->asked, left = b->limit - sum->claimed;
+	int64_t part = room / (2 * region_high(b->region) + 1); /* of a spoiled file it may be 0 */
 	uint64_t bit = UINT64_C(1) << b->device, share, written;
 
 	if (room < b->limit / NEAR_PART || atomic_fetch_or(&l->state.raising[b->book], bit) & bit)
 		return;
-	if (b->limit - sum->claimed < part)
+	if (sum->is_revoked)
+		part = 0;
+	else if (left < part / FEW_PART)
 		rows_revoke(b);
+	else if (left < part)
+		part = left;
 	share = (uint64_t)(row_asked(b->mine) + part);
 	written = share | SHARE_UNPROVEN;
 	atomic_store(&b->mine->share, written);

@@ -95,6 +95,7 @@ static inline int64_t rows_upper(const struct rows *b)
 struct rows_sum {
 	int64_t asked;	 /* as rows_upper() */
 	int64_t claimed; /* with shares */
+	bool is_revoked; /* shares stood in the way */
 };
 
 static inline void rows_sum_add(struct rows_sum *sum, struct region_row *row)
@@ -109,7 +110,7 @@ static inline void rows_sum_add(struct rows_sum *sum, struct region_row *row)
 static inline struct rows_sum rows_sum(const struct rows *b)
 {
 	unsigned top = region_high(b->region);
-	struct rows_sum sum = {0, 0};
+	struct rows_sum sum = {0};
 
 	for (unsigned i = 0; i < top; i++)
 		rows_sum_add(&sum, row_of(b, i));
@@ -141,11 +142,11 @@ static inline bool row_is_of_the_dead(const struct rows *b, struct judge *judge,
 static inline struct rows_sum rows_sum_living(const struct rows *b, struct judge *judge)
 {
 	unsigned top = region_high(b->region);
-	struct rows_sum sum = {0, 0};
+	struct rows_sum sum = {0};
 
 	for (unsigned i = 0; i < top; i++) {
 		uint64_t ident = atomic_load(&b->region->slot[i].ident);
-		struct rows_sum one = {0, 0};
+		struct rows_sum one = {0};
 
 		rows_sum_add(&one, row_of(b, i));
 		if (one.claimed && !row_is_of_the_dead(b, judge, i, ident)) {
@@ -229,6 +230,7 @@ static inline bool rows_fit_sum(const struct rows *b, struct rows_sum *sum)
 	if (sum->claimed > b->limit && sum->asked <= b->limit) {
 		rows_revoke(b);
 		*sum = rows_sum(b);
+		sum->is_revoked = true;
 	}
 	return sum->claimed <= b->limit;
 }
