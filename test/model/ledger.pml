@@ -15,7 +15,7 @@
  * several devices, limits written anew. In the code a claim reaps before it takes a slot and usually holds the lock;
  * here it takes a slot without the lock and reaps only when none is free, which allows more. Each book has a queue: one is here.
  *
- * SH the first process has a share. N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
+ * SH the first process has a share. HALF shares of half the room too. CHG the slot of one that is charged 2 without being asked. N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
  * any wait may time out; FAIL the real call may fail. BUG_*: broken on purpose, must be found.
  */
 #ifndef N
@@ -39,7 +39,7 @@
 #ifndef BIG
 #define BIG 2        /* request sizes 1..BIG */
 #endif
-#define IDS (N+CR+1)
+#define IDS (N+CR+2)
 
 byte asked[S], granted[S], gone[S];
 byte share[S];                 /* +UNPROVEN; one atomic word */
@@ -53,6 +53,7 @@ byte nextinc = N;
 bool killed[N], stopped[N];
 byte crashes, stops;
 /* ghosts */
+byte charged; bool late[N];    /* without being asked; announced after that was done */
 byte live;                     /* decided bytes of living processes */
 byte mylive[N];
 byte com;                      /* committed bytes not yet released or reaped */
@@ -96,7 +97,11 @@ inline reap(r) { drop_row(r); ident[r]=0 }
 inline upper() {
   i=0; y=0; e=TOP;
   do
+#ifdef BUG_SHARE_LATE
+  :: i<e -> x=gone[i]; x=asked[i]-x; atomic { t=share[i]%UNPROVEN; y=y+CLAIMED(x,t); x=0; t=0; i++ }
+#else
   :: i<e -> t=share[i]%UNPROVEN; x=gone[i]; atomic { x=asked[i]-x; y=y+CLAIMED(x,t); x=0; t=0; i++ }
+#endif
   :: else -> break
   od; i=0; e=0
 }
@@ -104,15 +109,33 @@ inline revoke() {
   i=0; e=TOP;
   do :: i<e && share[i]!=0 -> share[i]=0; i++ :: i<e && share[i]==0 -> i++ :: else -> break od; i=0; e=0
 }
+#ifdef BUG_REVOKE_UNSEEN
+inline asked_only() {
+  i=0; y=0; e=TOP;
+  do
+  :: i<e -> x=gone[i]; atomic { x=asked[i]-x; y=y+x; x=0; i++ }
+  :: else -> break
+  od; i=0; e=0
+}
+inline fit() {
+  upper();
+  if :: y>LIMIT -> asked_only(); revoke() :: else fi
+}
+#else
 inline fit() {
   upper();
   if :: y>LIMIT -> y=0; revoke(); upper() :: else fi
 }
+#endif
 /* y: the sum, within the limit; all the room is claimed, or after a revocation all there may be, or nothing */
 inline raise() {
   if
   :: atomic { y<LIMIT && !raising[s] -> raising[s]=1 };
-     if :: atomic { w=LIMIT-y; y=0 } :: y=0; revoke(); w=LIMIT-n fi;
+     if :: atomic { w=LIMIT-y; y=0 }
+#ifdef HALF
+     :: atomic { w=(LIMIT-y)/2; y=0 }
+#endif
+     :: y=0; revoke(); w=LIMIT-n fi;
      x=gone[s]; atomic { w=w+asked[s]-x; x=0 };
      share[s]=w+UNPROVEN;
 #ifdef BUG_SHARE_UNSEEN
@@ -120,7 +143,11 @@ inline raise() {
 #else
      upper();
 #endif
+#ifdef BUG_SHARE_RESTORED
+     atomic { share[s]=(y<=LIMIT -> w : 0); raising[s]=0; w=0; y=0 }
+#else
      atomic { if :: share[s]==w+UNPROVEN -> share[s]=(y<=LIMIT -> w : 0) :: else fi; raising[s]=0; w=0; y=0 }
+#endif
   :: y=0
   fi
 }
@@ -134,7 +161,7 @@ inline lower() {
 #endif
 }
 inline commit() {
-  atomic { live=live+n; mylive[p]=mylive[p]+n; assert(live<=LIMIT); y=0 };
+  atomic { live=live+n; mylive[p]=mylive[p]+n; assert(live<=LIMIT); assert(!late[p] || live+charged<=LIMIT); y=0 };
 #ifdef FAIL
   if
   :: atomic { granted[s]=granted[s]+n; com=com+n; comslot[s]=comslot[s]+n; NOTE }; h=h+n
@@ -202,9 +229,14 @@ claim:
        /* ---- reserve(n) */
        atomic { k++; just[p]=0 };
        if :: n=1 :: n=BIG fi;
-       atomic { want[p]=n; NOTE };
+       atomic { want[p]=n; NOTE; late[p]=(charged>0) };
+#ifdef BUG_SHARE_EARLY
+       t=share[s]; x=gone[s];
+       asked[s]=asked[s]+n;
+#else
        asked[s]=asked[s]+n;
        t=share[s]; x=gone[s];
+#endif
 #ifdef BUG_SHARE_UNPROVEN
        t=t%UNPROVEN;
 #endif
@@ -313,6 +345,17 @@ endstop: false
 }
 #define KILL(q) :: atomic { crashes<CR && !dead[inc[q]] && !killed[q] && !stopped[q] -> crashes++; die(q); killed[q]=1 }
 #define STOP(q) :: atomic { stops<ST && !dead[inc[q]] && !killed[q] -> stops++; stopped[q]=1 }
+#ifdef CHG
+proctype Charger() {
+  byte i, x, e, t; short y;
+  asked[CHG]=asked[CHG]+2;
+  upper();
+#ifndef BUG_CHARGE_KEEPS
+  if :: y>LIMIT -> revoke() :: else fi;
+#endif
+  atomic { granted[CHG]=granted[CHG]+2; com=com+2; charged=2; NOTE };
+}
+#endif
 proctype Kernel() {
 endk: do
   KILL(0)
@@ -340,4 +383,12 @@ init { atomic {
 #if N==3
  inc[2]=3; run P(2);
 #endif
- run P(0); run P(1); run Kernel() } }
+ run P(0); run P(1); run Kernel();
+#ifdef CHG
+ ident[CHG]=IDS-1;
+#ifdef HI
+ high=S;
+#endif
+ run Charger();
+#endif
+} }

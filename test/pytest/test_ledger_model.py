@@ -15,12 +15,19 @@ SOUND = {
     "one_has_a_share_and_each_asks_twice": ["-DSH", "-DK=2", "-DCR=0"],
     "one_has_a_share_a_stop_for_ever_and_every_wait_may_time_out": ["-DSH", "-DTMO", "-DST=1", "-DCR=0"],
     "one_has_a_share_and_a_crash_while_every_wait_may_time_out": ["-DSH", "-DTMO", "-DCR=1"],
+    "one_has_a_share_and_there_are_smaller_ones": ["-DHALF", "-DSH", "-DK=2", "-DCR=0", "-DLIMIT=4"],
+    "one_is_charged_without_being_asked": ["-DCHG=2", "-DS=3", "-DSH", "-DCR=0"],
 }
 BROKEN = {
     "rows_of_the_dead_are_zeroed": ["-DBUG_ZERO"],
     "committed_bytes_are_summed_in_one_pass": ["-DBUG_ONEPASS", "-DN=3", "-DCR=0"],
     "shares_are_not_counted": ["-DBUG_SHARE_UNCOUNTED", "-DSH", "-DCR=0"],
     "a_share_is_taken_without_a_look": ["-DBUG_SHARE_UNSEEN", "-DK=2", "-DCR=0"],
+    "a_share_is_read_after_its_row": ["-DBUG_SHARE_LATE", "-DSH", "-DK=2", "-DCR=0"],
+    "a_share_is_looked_at_before_the_announcement": ["-DBUG_SHARE_EARLY", "-DSH", "-DCR=0"],
+    "a_revoked_share_is_written_again": ["-DBUG_SHARE_RESTORED", "-DSH", "-DK=2", "-DCR=0"],
+    "rows_are_not_read_again_after_a_revocation": ["-DBUG_REVOKE_UNSEEN", "-DSH", "-DCR=0"],
+    "a_charge_leaves_the_shares": ["-DBUG_CHARGE_KEEPS", "-DCHG=2", "-DS=3", "-DSH", "-DCR=0"],
     "another_thread_uses_a_share_before_the_look": ["-DBUG_SHARE_UNPROVEN", "-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1",
                                                     "-DLIMIT=2"],
 }
