@@ -167,8 +167,6 @@ TEST(a_process_cannot_raise_its_pods_limit)
 
 /* ---- many at once */
 
-static struct ledger *crowd;
-static pthread_barrier_t crowd_start;
 /* Two ledgers in one process are two processes to each other. The first is left with a share of a third. */
 static void two_of_whom_one_has_a_share(const char *name, struct ledger *l[2])
 {
@@ -273,14 +271,20 @@ TEST(two_that_take_turns_at_what_fits_for_both_do_not_take_each_others_shares)
 TEST(a_share_is_never_more_than_the_process_may_have_by_itself)
 {
 	struct ledger_settings settings = {.path = test_path("own-share"), .limit[0] = 1000, .own_limit[0] = 100};
-	struct ledger *l = test_ledger_with(&settings);
+	struct ledger *l = test_ledger_with(&settings), *other = test_ledger(settings.path, 1000);
 
 	CHECK_EQ(test_take(l, 1), LEDGER_GRANTED);
+	shares_revoked = 0;
+	CHECK_EQ(test_take(other, 880), LEDGER_GRANTED);
+	CHECK_EQ(shares_revoked, 0);
 	CHECK_EQ(test_take(l, 99), LEDGER_GRANTED);
 	CHECK_EQ(test_take(l, 1), LEDGER_OVER_OWN);
 	ledger_close(l);
+	ledger_close(other);
 }
 
+static struct ledger *crowd;
+static pthread_barrier_t crowd_start;
 static _Atomic unsigned crowd_granted;
 
 static void *crowd_member(void *bytes)

@@ -198,7 +198,9 @@ static void share_raise(struct ledger *l, const struct rows *b, const struct row
 		rows_revoke(b);
 	else if (left < part)
 		part = left;
-	share = (uint64_t)(row_asked(b->mine) + part);
+	share = (uint64_t)row_asked(b->mine) + (uint64_t)part;
+	if (share > (uint64_t)b->own_bound)
+		share = (uint64_t)b->own_bound;
 	written = share | SHARE_UNPROVEN;
 	atomic_store(&b->mine->share, written);
 	TESTPOINT(share_written);
@@ -279,7 +281,7 @@ void ledger_charge(struct ledger *l, unsigned device, enum ledger_book book, uin
 	if (is_countable(device, book, n) && rows_find(l, device, book, &b)) {
 		rows_announce(&b, n);
 		TESTPOINT(charge_announced);
-		if (b.limit != ROWS_NO_LIMIT && rows_sum(&b).claimed > b.limit)
+		if (b.limit != ROWS_NO_LIMIT && !rows_share_covers(&b) && rows_sum(&b).claimed > b.limit)
 			rows_revoke(&b);
 		atomic_fetch_add(&b.mine->granted, n);
 	}

@@ -1,8 +1,8 @@
 /* The arithmetic of rows: announce, withdraw, the share, and the sums between which the truth lies.
  *
  * Everything is sequentially consistent. Needed is less: the announcement must be visible before the scan
- * reads (store to load), `share` must be read before `gone` and that before `asked` of the same row, all `granted`
- * before all `gone` in lower(), and the high-water mark is raised before a slot's first announcement. On x86-64 the
+ * reads (store to load), `share` and `gone` must be read before `asked` of the same row, all `granted` before all
+ * `gone` in lower(), and the high-water mark is raised before a slot's first announcement. On x86-64 the
  * stronger order costs nothing.
  */
 #ifndef AMVGPU_ROWS_H
@@ -216,7 +216,7 @@ static inline bool rows_share_covers(const struct rows *b)
 	int64_t share = (int64_t)atomic_load(&b->mine->share); /* unproven: negative */
 	int64_t own = (int64_t)atomic_load(b->own);	       /* exact, whatever was written into the row */
 
-	return row_asked(b->mine) <= share && own <= b->limit && own <= b->own_bound;
+	return row_asked(b->mine) <= share && share <= b->limit && own <= b->limit && own <= b->own_bound;
 }
 
 /* What has been announced against the limit. */
@@ -244,12 +244,18 @@ static inline bool rows_fit(const struct rows *b)
 
 static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
 {
+	struct rows_sum sum;
+
 	if (!rows_own_fits(b))
 		return false;
 	if (b->limit == ROWS_NO_LIMIT)
 		return true;
-	rows_revoke(b);
-	return rows_sum_living(b, judge).claimed <= b->limit;
+	sum = rows_sum_living(b, judge);
+	if (sum.claimed > b->limit && sum.asked <= b->limit) {
+		rows_revoke(b);
+		sum = rows_sum_living(b, judge);
+	}
+	return sum.claimed <= b->limit;
 }
 
 /* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still
