@@ -15,8 +15,9 @@
  * several devices, limits written anew. In the code a claim reaps before it takes a slot and usually holds the lock;
  * here it takes a slot without the lock and reaps only when none is free, which allows more. Each book has a queue: one is here.
  *
- * SH the first process has a share. HALF shares of half the room too. CHG the slot of one that is charged 2 without being asked. N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO
- * any wait may time out; FAIL the real call may fail. BUG_*: broken on purpose, must be found.
+ * N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO any wait
+ * may time out; FAIL the real call may fail; SH the first process has a share from the start; HALF also shares of half of the
+ * room; CHG the slot of one that is charged 2 without being asked. BUG_*: broken on purpose, must be found.
  */
 #ifndef N
 #define N 2          /* runners; each is a sequence of process incarnations */
