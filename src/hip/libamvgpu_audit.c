@@ -160,9 +160,25 @@ static void open_base(struct elf_object *object, struct patch_batch *batch)
 		    (uint64_t)exec.bound, (uint64_t)exec.wanted);
 }
 
+/* ld.so looks la_symbind64 up when la_version has returned. Where it exists, ld.so from 2.35 on keeps what it answered to
+ * each binding of each object, and asks the program's malloc for that before the program's libc is ready. So it is there
+ * only where it may be needed: where a table of symbols cannot be made writable, our own for one.
+ */
+static void symbind_hide(void)
+{
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+	struct link_map self = { .l_addr = (uintptr_t)__ehdr_start, .l_name = (char *)"", .l_ld = _DYNAMIC };
+	struct elf_object object;
+
+	if (elf_object_load(&object, &self))
+		elf_patch_hide(&object, "la_symbind64");
+}
+
 EXPORT unsigned la_version(unsigned version)
 {
 	log_init();
+	symbind_hide();
 	return version;
 }
 

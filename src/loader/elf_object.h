@@ -127,6 +127,10 @@ void elf_patch_batch(struct elf_object *object, struct patch_batch *batch);
 /* The same for one list. */
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
 
+/* Makes ld.so overlook the function name of the object, where that can be done in place: a symbol without a value is none.
+ */
+bool elf_patch_hide(const struct elf_object *object, const char *name);
+
 /* For la_objclose, under the loader lock. A copy lives on until the next object with one is closed: another
  * thread's lookup may still be reading it. */
 void elf_patch_undo(struct patch_result *result);

@@ -181,15 +181,34 @@ static void rewrite(const struct work *work, Elf64_Sym *table, enum patch_way wa
 	}
 }
 
+/* Makes the pages of the table from first to last writable, or gives them back what their PT_LOAD says. */
+static bool pages_protect(const Elf64_Sym *first, const Elf64_Sym *last, int protection)
+{
+	char *start = (char *)((uintptr_t)first & -(uintptr_t)PAGE);
+	size_t size = ((uintptr_t)(last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
+
+	return sys_mprotect(start, size, protection) == 0;
+}
+
 static bool patch_in_place(const struct work *work)
 {
-	char *start = (char *)((uintptr_t)work->first & -(uintptr_t)PAGE);
-	size_t size = ((uintptr_t)(work->last + 1) - (uintptr_t)start + PAGE - 1) & -(size_t)PAGE;
-
-	if (!elf_patch_permits(PATCH_IN_PLACE) || sys_mprotect(start, size, PROT_READ | PROT_WRITE))
+	if (!elf_patch_permits(PATCH_IN_PLACE) ||
+	    !pages_protect(work->first, work->last, PROT_READ | PROT_WRITE))
 		return false;
 	rewrite(work, work->object->symbols, PATCH_IN_PLACE);
-	sys_mprotect(start, size, segment_of(work->object, (uintptr_t)work->first)->protection);
+	pages_protect(work->first, work->last, segment_of(work->object, (uintptr_t)work->first)->protection);
+	return true;
+}
+
+bool elf_patch_hide(const struct elf_object *object, const char *name)
+{
+	Elf64_Sym *symbol = elf_object_find(object, name, NULL);
+
+	if (!symbol || !elf_patch_permits(PATCH_IN_PLACE) ||
+	    !pages_protect(symbol, symbol, PROT_READ | PROT_WRITE))
+		return false;
+	symbol->st_value = 0;
+	pages_protect(symbol, symbol, segment_of(object, (uintptr_t)symbol)->protection);
 	return true;
 }
 
