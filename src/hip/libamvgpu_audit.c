@@ -13,11 +13,14 @@
 #include "../guard/guard.h"
 #include "../hsa/hsa_copy.h"
 #include "../kfd/ioctl.h"
+#include "../loader/demand.h"
 #include "../loader/exec.h"
 #include "../loader/program_libc.h"
 #include "../sys/log.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+static bool is_patched_in_place; /* tables of symbols can be made writable here */
 
 static unsigned symbols_wanted, symbols_bound;
 
@@ -143,21 +146,41 @@ static unsigned open_hsa(struct elf_object *object)
 	return result.way == PATCH_SYMBIND ? LA_FLG_BINDTO | LA_FLG_BINDFROM : 0;
 }
 
+static struct patch_result exec; /* of the last object, or of libc, whose names are bound as they come into demand */
+
+static void warn_exec(const struct link_map *map)
+{
+	if (exec.bound != exec.wanted)
+		LOG(LOG_WARN, "%s: only %u of %u functions that start programs could be bound", map->l_name,
+		    (uint64_t)exec.bound, (uint64_t)exec.wanted);
+}
+
 /* The program's own libraries: libc, the libpthread of old that has an exec family of its own, and our guard. */
 static void open_base(struct elf_object *object, struct patch_batch *batch)
 {
 	static struct patch_result unused;
-	struct patch_result exec = { .way = PATCH_NONE };
+	bool is_libc = elf_object_find(object, "__libc_start_main", NULL) != NULL;
 
 	keep_init();
 	guard_objopen(object);
-	if (elf_object_find(object, "__libc_start_main", NULL))
+	if (is_libc)
 		patch_batch_add(batch, libc_patches, sizeof libc_patches / sizeof *libc_patches, &unused);
+	exec = (struct patch_result){ .way = PATCH_NONE };
 	exec_objopen(object, batch, &exec);
-	elf_patch_batch(object, batch);
-	if (exec.bound != exec.wanted)
-		LOG(LOG_WARN, "%s: only %u of %u functions that start programs could be bound", object->map->l_name,
-		    (uint64_t)exec.bound, (uint64_t)exec.wanted);
+	if (!is_libc || !is_patched_in_place || !demand_bind(object, batch))
+		elf_patch_batch(object, batch);
+	warn_exec(object->map);
+}
+
+/* What the object at map can look up has to lead to us before it is relocated. NULL: it could not be read. */
+static void note_demand(struct link_map *map, const struct elf_object *object)
+{
+	struct elf_object main;
+
+	if (!object && program_main_load(&main, map))
+		object = &main;
+	if (demand_objopen(object))
+		warn_exec(map);
 }
 
 /* ld.so looks la_symbind64 up when la_version has returned. Where it exists, ld.so from 2.35 on keeps what it answered to
@@ -172,7 +195,7 @@ static void symbind_hide(void)
 	struct elf_object object;
 
 	if (elf_object_load(&object, &self))
-		elf_patch_hide(&object, "la_symbind64");
+		is_patched_in_place = elf_patch_hide(&object, "la_symbind64");
 }
 
 EXPORT unsigned la_version(unsigned version)
@@ -186,11 +209,12 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 {
 	struct patch_batch batch = { .count = 0 };
 	struct elf_object object;
-	bool is_hip, is_hsa;
+	bool is_hip, is_hsa, is_read = elf_object_load(&object, map);
 
 	(void)cookie; /* stays the link_map, as ld.so set it */
-	program_libc_objopen(map, namespace);
-	if (!elf_object_load(&object, map))
+	program_libc_opened(map, is_read ? &object : NULL, namespace);
+	note_demand(map, is_read ? &object : NULL);
+	if (!is_read)
 		return 0;
 	ioctl_objopen(&object, &batch);
 	is_hip = hip_is_provider(&object);

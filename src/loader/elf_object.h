@@ -62,6 +62,9 @@ Elf64_Sym *elf_object_find(const struct elf_object *object, const char *name, co
 unsigned elf_object_definitions(const struct elf_object *object, const char *name, Elf64_Sym **found,
 				unsigned room);
 
+/* The first symbol called name that a hash table leads to, defined or not, or NULL. */
+const Elf64_Sym *elf_object_symbol(const struct elf_object *object, const char *name);
+
 /* The run-time address of the first definition of name, or NULL. An IFUNC has none before relocation. */
 void *elf_object_address(const struct elf_object *object, const char *name);
 
@@ -105,6 +108,8 @@ struct patch_job {
 struct patch_batch {
 	struct patch_job job[PATCH_JOBS_MAX];
 	unsigned count;
+	bool (*is_wanted)(const char *name); /* or NULL: all are; else the others only get their originals */
+	bool is_late; /* the object has been relocated: no copy, its dynamic section is read-only by now */
 };
 
 /* *result is written by elf_patch_batch and must live until then. */
@@ -126,6 +131,9 @@ void elf_patch_batch(struct elf_object *object, struct patch_batch *batch);
 
 /* The same for one list. */
 struct patch_result elf_patch(struct elf_object *object, const struct patch *list, unsigned count);
+
+/* Whether the object's table can also be rewritten once the object is relocated: in place, which then is the only way. */
+bool elf_patch_can_wait(const struct elf_object *object);
 
 /* Makes ld.so overlook the function name of the object, where that can be done in place: a symbol without a value is none.
  */

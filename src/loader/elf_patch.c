@@ -113,6 +113,17 @@ static bool is_to_be_rewritten(const struct elf_object *object, const struct mea
 	return m->original && is_plain_function(symbol) && address_of(object, symbol) == m->original;
 }
 
+static bool is_wanted(const struct patch_batch *batch, const struct patch *patch)
+{
+	return !batch->is_wanted || batch->is_wanted(patch->name);
+}
+
+static void note_original(const struct patch *patch, const struct meaning *m)
+{
+	if (m->original)
+		*patch->original = (void *)m->original;
+}
+
 static void plan(struct work *work, const struct patch_job *job)
 {
 	*job->result = (struct patch_result){.way = PATCH_NONE};
@@ -120,6 +131,10 @@ static void plan(struct work *work, const struct patch_job *job)
 		struct meaning m;
 
 		look_up(&m, work->object, job, &job->list[i]);
+		if (!is_wanted(work->batch, &job->list[i])) {
+			note_original(&job->list[i], &m);
+			continue;
+		}
 		job->result->wanted += m.is_exported;
 		for (unsigned k = 0; k < m.count; k++) {
 			Elf64_Sym *s = m.definition[k];
@@ -150,20 +165,23 @@ static bool is_bound(const struct elf_object *object, const struct patch_job *jo
 	return m->count && m->is_whole && !job->is_older;
 }
 
-static void rewrite_job(const struct elf_object *object, const struct patch_job *job, Elf64_Sym *table)
+static void rewrite_job(const struct work *work, const struct patch_job *job, Elf64_Sym *table)
 {
+	const struct elf_object *object = work->object;
+
 	for (unsigned i = 0; i < job->count; i++) {
 		const struct patch *patch = &job->list[i];
 		struct meaning m;
 
+		if (!is_wanted(work->batch, patch))
+			continue;
 		look_up(&m, object, job, patch);
+		note_original(patch, &m); /* first: where it is late, another thread may find the wrapper at once */
 		for (unsigned k = 0; k < m.count; k++) {
 			if (is_to_be_rewritten(object, &m, m.definition[k]))
 				table[m.definition[k] - object->symbols].st_value =
 				    (uintptr_t)patch->wrapper - object->base;
 		}
-		if (m.original)
-			*patch->original = (void *)m.original;
 		job->result->bound += is_bound(object, job, patch, &m, table);
 	}
 }
@@ -176,7 +194,7 @@ static void rewrite(const struct work *work, Elf64_Sym *table, enum patch_way wa
 
 		if (job->result->way == PATCH_NONE)
 			continue;
-		rewrite_job(work->object, job, table);
+		rewrite_job(work, job, table);
 		job->result->way = way;
 	}
 }
@@ -198,6 +216,13 @@ static bool patch_in_place(const struct work *work)
 	rewrite(work, work->object->symbols, PATCH_IN_PLACE);
 	pages_protect(work->first, work->last, segment_of(work->object, (uintptr_t)work->first)->protection);
 	return true;
+}
+
+bool elf_patch_can_wait(const struct elf_object *object)
+{
+	const struct elf_segment *segment = segment_of(object, (uintptr_t)object->symbols);
+
+	return elf_patch_permits(PATCH_IN_PLACE) && segment && !(segment->protection & PROT_EXEC);
 }
 
 bool elf_patch_hide(const struct elf_object *object, const char *name)
@@ -270,7 +295,7 @@ static bool patch_copy(const struct work *work)
 	uint64_t symbols = symbol_count(object);
 	Elf64_Sym *copy;
 
-	if (!elf_patch_permits(PATCH_COPY) || !segment || !(segment->protection & PROT_WRITE) ||
+	if (work->batch->is_late || !elf_patch_permits(PATCH_COPY) || !segment || !(segment->protection & PROT_WRITE) ||
 	    (uint64_t)(work->last - object->symbols) >= symbols)
 		return false;
 	copy = copy_make(object, symbols * sizeof *copy);

@@ -125,9 +125,8 @@ static bool walk_step(struct walk *w)
 	return !w->is_at_end;
 }
 
-/* The symbol the walk stands at if it is a definition of the name that other objects can bind to, else NULL.
- */
-static Elf64_Sym *walk_symbol(const struct walk *w)
+/* The symbol the walk stands at if it has the name, else NULL. */
+static Elf64_Sym *walk_named(const struct walk *w)
 {
 	const struct elf_object *object = w->object;
 	Elf64_Sym *symbol;
@@ -135,10 +134,19 @@ static Elf64_Sym *walk_symbol(const struct walk *w)
 	if (w->index >= (uint64_t)(object->symbols_end - object->symbols))
 		return NULL;
 	symbol = object->symbols + w->index;
-	if (symbol->st_shndx == SHN_UNDEF || symbol->st_name >= object->strings_size ||
-	    ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
+	if (symbol->st_name >= object->strings_size)
 		return NULL;
 	return text_equal(object->strings + symbol->st_name, w->name) ? symbol : NULL;
+}
+
+/* The same if it is also a definition that other objects can bind to. */
+static Elf64_Sym *walk_symbol(const struct walk *w)
+{
+	Elf64_Sym *symbol = walk_named(w);
+
+	if (!symbol || symbol->st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
+		return NULL;
+	return symbol;
 }
 
 static bool is_function(const Elf64_Sym *symbol)
@@ -159,6 +167,19 @@ Elf64_Sym *elf_object_find(const struct elf_object *object, const char *name, co
 			return symbol;
 		if (symbol == previous)
 			previous = NULL;
+	}
+	return NULL;
+}
+
+const Elf64_Sym *elf_object_symbol(const struct elf_object *object, const char *name)
+{
+	struct walk w;
+
+	for (bool more = walk_start(&w, object, name); more; more = walk_step(&w)) {
+		const Elf64_Sym *symbol = walk_named(&w);
+
+		if (symbol)
+			return symbol;
 	}
 	return NULL;
 }

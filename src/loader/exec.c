@@ -7,21 +7,6 @@
 #include "../sys/text.h"
 #include "program_libc.h"
 
-#define EXEC_FUNCTIONS(F)                                                                                    \
-	F(execve)                                                                                            \
-	F(execv)                                                                                             \
-	F(execvp)                                                                                            \
-	F(execvpe)                                                                                           \
-	F(execl)                                                                                             \
-	F(execlp)                                                                                            \
-	F(execle)                                                                                            \
-	F(fexecve)                                                                                           \
-	F(execveat)                                                                                          \
-	F(posix_spawn)                                                                                       \
-	F(posix_spawnp)                                                                                      \
-	F(system)                                                                                            \
-	F(popen)
-
 typedef const char *const *text_list;
 
 /* The real functions. */

@@ -14,6 +14,21 @@
 #include "elf_object.h"
 #include "exec_environment.h"
 
+#define EXEC_FUNCTIONS(F)                                                                                    \
+	F(execve)                                                                                            \
+	F(execv)                                                                                             \
+	F(execvp)                                                                                            \
+	F(execvpe)                                                                                           \
+	F(execl)                                                                                             \
+	F(execlp)                                                                                            \
+	F(execle)                                                                                            \
+	F(fexecve)                                                                                           \
+	F(execveat)                                                                                          \
+	F(posix_spawn)                                                                                       \
+	F(posix_spawnp)                                                                                      \
+	F(system)                                                                                            \
+	F(popen)
+
 /* For la_objopen, base namespace, after exec_keep_init and program_libc_objopen: has the family bound if object
  * is the libc, or the libpthread that had a `system` of its own before 2.34. Adds nothing for anything else,
  * and if nothing is kept. */

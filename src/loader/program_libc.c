@@ -74,10 +74,8 @@ static void find_functions(const struct elf_object *object)
 #undef FIND
 }
 
-void program_libc_objopen(struct link_map *map, long namespace)
+void program_libc_opened(struct link_map *map, const struct elf_object *object, long namespace)
 {
-	struct elf_object object;
-
 	if (namespace != NAMESPACE_BASE)
 		return;
 	if (!program.main_map)
@@ -86,12 +84,18 @@ void program_libc_objopen(struct link_map *map, long namespace)
 		find_initial_block(program.main_map);
 		find_parts();
 	}
-	if (program.has_libc || !elf_object_load(&object, map) ||
-	    !elf_object_address(&object, "__libc_start_main"))
+	if (program.has_libc || !object || !elf_object_address(object, "__libc_start_main"))
 		return;
-	find_functions(&object);
-	program.libc_environ = find_environ(&object);
+	find_functions(object);
+	program.libc_environ = find_environ(object);
 	program.has_libc = true;
+}
+
+void program_libc_objopen(struct link_map *map, long namespace)
+{
+	struct elf_object object;
+
+	program_libc_opened(map, elf_object_load(&object, map) ? &object : NULL, namespace);
 }
 
 const char *const *program_initial_arguments(void)
@@ -120,16 +124,21 @@ uint64_t program_auxv_value(uint64_t type)
 	return 0;
 }
 
+bool program_main_load(struct elf_object *object, struct link_map *map)
+{
+	const Elf64_Phdr *headers = (const Elf64_Phdr *)program_auxv_value(AT_PHDR);
+	unsigned count = (unsigned)program_auxv_value(AT_PHNUM);
+
+	return map == program.main_map && elf_object_load_at(object, map, headers, count);
+}
+
 /* With a program run as an argument of ld.so, AT_PHDR is ld.so's: then the headers do not fit and the mapping
  * counts. */
 static void find_main_environ(void)
 {
-	const Elf64_Phdr *headers = (const Elf64_Phdr *)program_auxv_value(AT_PHDR);
-	unsigned count = (unsigned)program_auxv_value(AT_PHNUM);
 	struct elf_object object;
 
-	if (elf_object_load_at(&object, program.main_map, headers, count) ||
-	    elf_object_load(&object, program.main_map))
+	if (program_main_load(&object, program.main_map) || elf_object_load(&object, program.main_map))
 		program.main_environ = find_environ(&object);
 	program.is_main_searched = true;
 }

@@ -25,6 +25,11 @@ def test_reading_and_patching_an_object_is_as_its_unit_tests_say(tmp_path, flags
     build_and_run(tmp_path, ["-DELF_PATCH_TEST", *flags], TOP / "test" / "test_elf_object.c", *ELF)
 
 
+@pytest.mark.parametrize("flags", [["-O2"], SANITIZERS], ids=["plain", "sanitized"])
+def test_what_is_looked_up_in_libc_is_bound_as_its_unit_tests_say(tmp_path, flags):
+    build_and_run(tmp_path, ["-DELF_PATCH_TEST", *flags], TOP / "test" / "test_demand.c", *ELF)
+
+
 @pytest.mark.parametrize("flags", [["-O2", "-pie", "-fPIE"], ["-O2", "-no-pie", "-fno-pie"], SANITIZERS],
                          ids=["pie", "fixed_address", "sanitized"])
 def test_the_programs_libc_is_found_as_its_unit_tests_say(tmp_path, flags):

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <link.h>
 
+#include "../../src/loader/demand.h"
 #include "../../src/loader/exec.h"
 #include "../../src/loader/program_libc.h"
 #include "../../src/sys/text.h"
@@ -48,15 +49,18 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 	struct patch_batch batch = {.count = 0};
 	struct elf_object object;
 	static struct patch_result result;
+	bool is_read = elf_object_load(&object, map);
 
 	(void)cookie;
 	program_libc_objopen(map, namespace);
 	if (!is_initialised)
 		keep_own();
 	is_initialised = true;
-	if (namespace == LM_ID_BASE && elf_object_load(&object, map)) {
+	if (namespace == LM_ID_BASE && is_read) {
 		exec_objopen(&object, &batch, &result);
-		elf_patch_batch(&object, &batch);
+		if (!demand_bind(&object, &batch))
+			elf_patch_batch(&object, &batch);
 	}
+	demand_objopen(is_read || program_main_load(&object, map) ? &object : NULL);
 	return 0;
 }
