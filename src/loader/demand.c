@@ -42,8 +42,11 @@ static const char names[NAME_COUNT][16] = {
 };
 
 #define DEMAND_LIBC "libc.so.6"
+#define DEMAND_LD_SO "ld-linux-x86-64.so.2"
 #define EVERYTHING (~0u)
 #define BIT(n) (1u << ((n) & 31))
+
+enum { SYMBOLS_FEW = 256 };
 
 _Static_assert(NAME_COUNT <= 32, "a bit for each name");
 
@@ -53,23 +56,36 @@ static struct {
 	struct patch_batch batch;
 } demand;
 
-/* Most names of a program leave here. */
+/* Which of 64 kinds two letters are of. */
+#define KIND(letters) (1ull << (((letters)[0] * 3 + (letters)[1]) & 63))
+
+/* Whether the name begins as one of ours may: nearly all of a program's leave here. */
 static inline bool may_be_known(const char *name)
 {
-#define FIRST(name) | BIT(#name[0])
-#define SECOND(name) | BIT(#name[1])
-	const uint32_t first = 0 WRAPPED(FIRST) LOOKUPS(FIRST), second = 0 WRAPPED(SECOND) LOOKUPS(SECOND);
-#undef FIRST
-#undef SECOND
+#define OR_FIRST(name) | KIND(#name)
+#define OR_NEXT(name) | KIND(&#name[2])
+	const uint64_t first = 0 WRAPPED(OR_FIRST) LOOKUPS(OR_FIRST), next = 0 WRAPPED(OR_NEXT) LOOKUPS(OR_NEXT);
+#undef OR_FIRST
+#undef OR_NEXT
 
-	return *name && first >> (name[0] & 31) & second >> (name[1] & 31) & 1;
+	return name[0] && first & KIND(name) && name[1] && name[2] && next & KIND(name + 2);
 }
 
+static inline uint32_t head_of(const char *name)
+{
+	uint32_t head;
+
+	__builtin_memcpy(&head, name, sizeof head);
+	return head;
+}
+
+/* name has at least three letters. */
 static unsigned name_index(const char *name)
 {
+	uint32_t head = head_of(name);
 	unsigned i = 0;
 
-	while (i < NAME_COUNT && !text_equal(names[i], name))
+	while (i < NAME_COUNT && (head_of(names[i]) != head || !text_equal(names[i], name)))
 		i++;
 	return i;
 }
@@ -82,22 +98,24 @@ static uint32_t demand_of(unsigned index, const Elf64_Sym *symbol)
 	return symbol->st_shndx == SHN_UNDEF ? EVERYTHING : 0;
 }
 
-/* Where the symbols that are in no hash table end. The GNU table says which is the first that is in it, or 1 where it is
- * empty; behind the symbols come, as a rule, their names. More than there are do no harm. */
-static uint64_t unhashed_end(const struct elf_object *object)
+/* Where the table of symbols ends at the latest: behind it come, as a rule, the names. More than there are do no harm. */
+static uint64_t symbols_end(const struct elf_object *object)
 {
 	uintptr_t start = (uintptr_t)object->symbols, end = (uintptr_t)object->symbols_end;
-	uint32_t first = object->gnu_hash && object->gnu_hash_end - object->gnu_hash > 1 ? object->gnu_hash[1] : 0;
 
 	if ((uintptr_t)object->strings > start && (uintptr_t)object->strings < end)
 		end = (uintptr_t)object->strings;
-	end = (end - start) / sizeof(Elf64_Sym);
-	return first > 1 && first < end ? first : end;
+	return (end - start) / sizeof(Elf64_Sym);
 }
 
-static uint32_t demand_of_unhashed(const struct elf_object *object)
+/* The first symbol of those that the GNU hash table has; 1 where it is empty, and 0 without one. */
+static uint32_t first_hashed(const struct elf_object *object)
 {
-	uint64_t end = unhashed_end(object);
+	return object->gnu_hash && object->gnu_hash_end - object->gnu_hash > 1 ? object->gnu_hash[1] : 0;
+}
+
+static uint32_t demand_in_table(const struct elf_object *object, uint64_t end)
+{
 	uint32_t found = 0;
 
 	for (uint64_t i = 1; i < end && found != EVERYTHING; i++) {
@@ -114,7 +132,7 @@ static uint32_t demand_of_unhashed(const struct elf_object *object)
 }
 
 /* Also an undefined symbol can be in the hash table: a function whose address the main program has fixed. */
-static uint32_t demand_of_hashed(const struct elf_object *object)
+static uint32_t demand_in_hash(const struct elf_object *object)
 {
 	uint32_t found = 0;
 
@@ -127,9 +145,19 @@ static uint32_t demand_of_hashed(const struct elf_object *object)
 	return found;
 }
 
+/* A large table is read up to where the hash table begins, which then answers for the rest. */
+static uint32_t demand_of_object(const struct elf_object *object)
+{
+	uint64_t end = symbols_end(object), first = first_hashed(object);
+
+	if (first <= 1 || first >= end || end <= SYMBOLS_FEW)
+		return demand_in_table(object, end);
+	return demand_in_table(object, first) | demand_in_hash(object);
+}
+
 bool demand_has(const char *name)
 {
-	unsigned index = name_index(name);
+	unsigned index = may_be_known(name) ? name_index(name) : NAME_COUNT;
 
 	return index >= NAME_LOOKUPS || demand.wanted & BIT(index);
 }
@@ -158,14 +186,20 @@ static bool bind_late(void)
 	return true;
 }
 
+/* What these look up they look up for other objects. */
+static bool asks_for_others(const struct elf_object *object)
+{
+	return text_equal(object->soname, DEMAND_LIBC) || text_equal(object->soname, DEMAND_LD_SO);
+}
+
 bool demand_objopen(const struct elf_object *object)
 {
 	uint32_t before = demand.wanted;
 
-	if (demand.wanted == EVERYTHING || (object && text_equal(object->soname, DEMAND_LIBC)))
+	if (demand.wanted == EVERYTHING || (object && asks_for_others(object)))
 		return false;
 	if (object)
-		demand.wanted |= demand_of_unhashed(object) | demand_of_hashed(object);
+		demand.wanted |= demand_of_object(object);
 	else
 		demand.wanted = EVERYTHING;
 	return demand.wanted != before && bind_late();

@@ -174,20 +174,31 @@ static bool dynamic_load(struct elf_object *object)
 	if (!end || dynamic % _Alignof(Elf64_Dyn))
 		return false;
 	for (Elf64_Dyn *d = object->map->l_ld; (end - (uintptr_t)d) / sizeof *d && d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_SYMTAB)
+		switch (d->d_tag) {
+		case DT_SYMTAB:
 			symbols_load(object, d);
-		else if (d->d_tag == DT_STRTAB)
+			break;
+		case DT_STRTAB:
 			object->strings = (const char *)resolve(object, d->d_un.d_ptr, 1, &strings_end);
-		else if (d->d_tag == DT_STRSZ)
+			break;
+		case DT_STRSZ:
 			object->strings_size = d->d_un.d_val;
-		else if (d->d_tag == DT_GNU_HASH)
+			break;
+		case DT_GNU_HASH:
 			words_load(object, d, &object->gnu_hash, &object->gnu_hash_end);
-		else if (d->d_tag == DT_HASH)
+			break;
+		case DT_HASH:
 			words_load(object, d, &object->hash, &object->hash_end);
-		else if (d->d_tag == DT_VERSYM)
+			break;
+		case DT_VERSYM:
 			versions_load(object, d);
-		else if (d->d_tag == DT_SONAME)
+			break;
+		case DT_SONAME:
 			soname = d->d_un.d_val;
+			break;
+		default:
+			break;
+		}
 	}
 	strings_close(object, strings_end);
 	if (soname && object->strings && soname < object->strings_size)
@@ -198,7 +209,7 @@ static bool dynamic_load(struct elf_object *object)
 
 static void object_init(struct elf_object *object, struct link_map *map)
 {
-	bytes_clear(object, offsetof(struct elf_object, segments));
+	__builtin_memset(object, 0, offsetof(struct elf_object, segments));
 	object->map = map;
 	object->base = map->l_addr;
 	object->soname = "";
