@@ -21,18 +21,25 @@ struct ceiling {
 	uint64_t bytes;	  /* 0: no limit */
 };
 
-/* Written by keep_init only, but for the two marks at its end. */
+/* Written by keep_init only, but for two marks. What few programs have comes last: every program writes the rest, which
+ * with all else that it writes of ours is one page (src/libamvgpu.ld). */
 static struct {
-	const char *assignments[EXEC_KEEP_MAX];
-	int8_t device[EXEC_KEEP_MAX]; /* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
 	unsigned count;
-	struct ceiling all, of[ENV_DEVICES];
-	const char *pinned[ENV_VARIABLE_COUNT]; /* our values */
-	struct text texts;			/* the initial block is the program's to overwrite: copies */
-	char small[1024]; /* a page less to touch at every start; what does not fit gets a mapping */
 	bool is_made;
 	uint32_t is_overridden, is_logged;
+	struct text texts; /* the initial block is the program's to overwrite: copies */
+	struct ceiling all;
+	const char *pinned[ENV_VARIABLE_COUNT]; /* our values */
+	int8_t device[EXEC_KEEP_MAX];		/* whose limit the assignment is, EVERY_DEVICE, or NO_DEVICE */
+	const char *assignments[EXEC_KEEP_MAX];
+	char small[1024];		/* what does not fit gets a mapping */
+	struct ceiling of[ENV_DEVICES]; /* of devices with a limit of their own */
 } keep;
+
+static const struct ceiling *ceiling_of(int device)
+{
+	return device >= 0 && keep.of[device].text ? &keep.of[device] : &keep.all;
+}
 
 /* ---- collecting ---- */
 
@@ -110,7 +117,6 @@ static void add_limits(const struct env_limits *limits)
 		char suffix[8];
 		struct text text = TEXT_ON(suffix);
 
-		keep.of[i] = keep.all;
 		if (!limits->indexed[i])
 			continue;
 		text_add(&text, "_");
@@ -225,7 +231,7 @@ static const char *limit_value(const char *entry)
 {
 	const char *value = NULL;
 	int device = limit_entry(entry, &value);
-	const struct ceiling *ceiling = device == EVERY_DEVICE ? &keep.all : &keep.of[device == NO_DEVICE ? 0 : device];
+	const struct ceiling *ceiling = ceiling_of(device);
 
 	if (device == NO_DEVICE || !ceiling->bytes || is_within(value, ceiling->bytes))
 		return NULL;
@@ -276,7 +282,7 @@ static bool is_needless(unsigned index, const char *const *given)
 	if (device < 0 || !given)
 		return false;
 	all = env_find(&block, LIMIT);
-	return all && is_within(all, keep.of[device].bytes);
+	return all && is_within(all, ceiling_of(device)->bytes);
 }
 
 static void note_overridden(void)

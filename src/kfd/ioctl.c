@@ -407,11 +407,12 @@ void ioctl_objopen(struct elf_object *object, struct patch_batch *batch)
 {
 	unsigned k = 0;
 
-	topology_objopen(object);
 	if (elf_object_find(object, "hsa_iterate_agents", NULL) || elf_object_find(object, "hsaKmtOpenKFD", NULL))
 		remember_rocm(object);
 	if (!elf_object_find(object, "ioctl", NULL))
 		return;
+	if (!elf_object_find(object, "__libc_start_main", NULL))
+		topology_objopen(object);
 	while (k < IOCTL_COPIES && copies[k].map)
 		k++;
 	if (k == IOCTL_COPIES)

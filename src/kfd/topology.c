@@ -15,8 +15,7 @@ static struct {
 
 void topology_objopen(const struct elf_object *object)
 {
-	if (state.interposed_open || !elf_object_find(object, "open", NULL) || !elf_object_find(object, "ioctl", NULL) ||
-	    elf_object_find(object, "__libc_start_main", NULL))
+	if (state.interposed_open || !elf_object_find(object, "open", NULL))
 		return;
 	state.interposed_open = (int (*)(const char *, int, ...))elf_object_address(object, "open");
 	state.interposed_fstat = (int (*)(int, struct stat *))elf_object_address(object, "fstat");

@@ -233,7 +233,7 @@ bool elf_patch_hide(const struct elf_object *object, const char *name)
 	    !pages_protect(symbol, symbol, PROT_READ | PROT_WRITE))
 		return false;
 	symbol->st_value = 0;
-	pages_protect(symbol, symbol, segment_of(object, (uintptr_t)symbol)->protection);
+	pages_protect(symbol, symbol, segment_of(object, (uintptr_t)symbol)->protection & ~PROT_WRITE);
 	return true;
 }
 
