@@ -90,6 +90,10 @@ def test_every_exec_function_keeps_the_pod_in_an_empty_environment(place, progra
     assert run(place, f"exec ./{program} {way}") == expected
 
 
+def test_a_library_that_comes_late_keeps_the_pod_too(place):
+    assert run(place, "exec ./late") == kept(place)
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_every_launcher_keeps_the_pod_in_an_empty_environment(place, launcher):
     assert run(place, LAUNCHERS[launcher]) == kept(place)
