@@ -64,7 +64,8 @@ static inline bool may_be_known(const char *name)
 {
 #define OR_FIRST(name) | KIND(#name)
 #define OR_NEXT(name) | KIND(&#name[2])
-	const uint64_t first = 0 WRAPPED(OR_FIRST) LOOKUPS(OR_FIRST), next = 0 WRAPPED(OR_NEXT) LOOKUPS(OR_NEXT);
+	const uint64_t first = 0 WRAPPED(OR_FIRST) LOOKUPS(OR_FIRST),
+		       next = 0 WRAPPED(OR_NEXT) LOOKUPS(OR_NEXT);
 #undef OR_FIRST
 #undef OR_NEXT
 
@@ -98,7 +99,8 @@ static uint32_t demand_of(unsigned index, const Elf64_Sym *symbol)
 	return symbol->st_shndx == SHN_UNDEF ? EVERYTHING : 0;
 }
 
-/* Where the table of symbols ends at the latest: behind it come, as a rule, the names. More than there are do no harm. */
+/* Where the table of symbols ends at the latest: behind it come, as a rule, the names. More than there are do
+ * no harm. */
 static uint64_t symbols_end(const struct elf_object *object)
 {
 	uintptr_t start = (uintptr_t)object->symbols, end = (uintptr_t)object->symbols_end;
@@ -122,7 +124,8 @@ static uint32_t demand_in_table(const struct elf_object *object, uint64_t end)
 		const Elf64_Sym *symbol = &object->symbols[i];
 		unsigned index;
 
-		if (symbol->st_name >= object->strings_size || !may_be_known(object->strings + symbol->st_name))
+		if (symbol->st_name >= object->strings_size ||
+		    !may_be_known(object->strings + symbol->st_name))
 			continue;
 		index = name_index(object->strings + symbol->st_name);
 		if (index < NAME_COUNT)

@@ -128,11 +128,15 @@ static void plan(struct work *work, const struct patch_job *job)
 {
 	*job->result = (struct patch_result){.way = PATCH_NONE};
 	for (unsigned i = 0; i < job->count; i++) {
+		const struct patch *patch = &job->list[i];
+		bool is_needed = is_wanted(work->batch, patch);
 		struct meaning m;
 
-		look_up(&m, work->object, job, &job->list[i]);
-		if (!is_wanted(work->batch, &job->list[i])) {
-			note_original(&job->list[i], &m);
+		if (!is_needed && *patch->original)
+			continue;
+		look_up(&m, work->object, job, patch);
+		if (!is_needed) {
+			note_original(patch, &m);
 			continue;
 		}
 		job->result->wanted += m.is_exported;

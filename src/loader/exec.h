@@ -6,7 +6,7 @@
  * on as it is; the caller's is never written to; every error comes back as the real function gives it.
  *
  * Holes: programs and libraries that make the system call themselves, wordexp(), another namespace's libc
- * (dlmopen).
+ * (dlmopen), and the one in demand.h.
  */
 #ifndef AMVGPU_EXEC_H
 #define AMVGPU_EXEC_H
