@@ -189,12 +189,13 @@ static void note_demand(struct link_map *map, const struct elf_object *object)
  */
 static void symbind_hide(void)
 {
-	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 	extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
-	struct link_map self = { .l_addr = (uintptr_t)__ehdr_start, .l_name = (char *)"", .l_ld = _DYNAMIC };
+	struct link_map self = { .l_addr = (uintptr_t)&__ehdr_start, .l_name = (char *)"", .l_ld = _DYNAMIC };
+	const Elf64_Phdr *headers = (const Elf64_Phdr *)(self.l_addr + __ehdr_start.e_phoff);
 	struct elf_object object;
 
-	if (elf_object_load(&object, &self))
+	if (elf_object_load_at(&object, &self, headers, __ehdr_start.e_phnum))
 		is_patched_in_place = elf_patch_hide(&object, "la_symbind64");
 }
 

@@ -31,7 +31,8 @@ static void find_initial_block(struct link_map *map)
 		struct elf_object object;
 		const uintptr_t *const *stack_end;
 
-		if (!map->l_name || !map->l_name[0] || !elf_object_load(&object, map))
+		if (!map->l_name || !map->l_name[0] || text_starts(map->l_name, "linux-vdso") ||
+		    !elf_object_load(&object, map))
 			continue;
 		stack_end = elf_object_variable(&object, "__libc_stack_end");
 		if (stack_end)
