@@ -626,13 +626,27 @@ static hipError_t hipDeviceGetAttribute_wrapper(int *value, int attribute, int d
 #define COPY 3
 #include "wrappers_copy.inc"
 
-static const struct patch *const patches[HIP_COPIES] = { patches_stub_0, patches_stub_1, patches_stub_2, patches_stub_3 };
+static void (*const patches[HIP_COPIES])(struct patch *) = { patches_stub_0, patches_stub_1, patches_stub_2, patches_stub_3 };
 static hipError_t (*const managed[HIP_COPIES])(void **, size_t) = { hip_managed_stub_0, hip_managed_stub_1,
 								    hip_managed_stub_2, hip_managed_stub_3 };
 
 const char *hip_function_name(enum hip_function function)
 {
-	return function < HIP_FUNCTIONS ? patches_stub_0[function].name : "?";
+	static const char names[HIP_FUNCTIONS][40] = {
+#define ROW(name, ...) #name,
+#define ALLOC ROW
+#define FREE ROW
+#define HAND ROW
+#define PASS(...)
+#include "hip_api.def"
+#undef ALLOC
+#undef FREE
+#undef HAND
+#undef PASS
+#undef ROW
+	};
+
+	return function < HIP_FUNCTIONS ? names[function] : "?";
 }
 
 static int release_of(const struct elf_object *object)
@@ -669,6 +683,7 @@ bool hip_is_caller(const void *address)
 
 struct hip_copy *hip_copy_open(struct elf_object *object)
 {
+	struct patch list[HIP_FUNCTIONS];
 	unsigned k = 0;
 	struct hip_copy *copy;
 
@@ -684,7 +699,8 @@ struct hip_copy *hip_copy_open(struct elf_object *object)
 #define HELPER(name, params) copy->name = (hipError_t(*) params)elf_object_address(object, #name);
 	HIP_HELPERS(HELPER)
 #undef HELPER
-	copy->patched = elf_patch(object, patches[k], HIP_FUNCTIONS);
+	patches[k](list);
+	copy->patched = elf_patch(object, list, HIP_FUNCTIONS);
 	if (settings()->oversubscribe && copy->original[HIP_hipMalloc] && copy->original[HIP_hipMallocManaged]) {
 		copy->malloc_unmanaged = (hipError_t(*)(void **, size_t))copy->original[HIP_hipMalloc];
 		copy->original[HIP_hipMalloc] = (void *)managed[k];
@@ -702,9 +718,13 @@ void hip_copy_close(struct link_map *map)
 
 void *hip_copy_symbind(struct link_map *map, const char *name, uintptr_t real)
 {
+	struct patch list[HIP_FUNCTIONS];
+
 	for (unsigned k = 0; k < HIP_COPIES; k++) {
-		if (hip_copies[k].map == map && hip_copies[k].patched.way == PATCH_SYMBIND)
-			return elf_patch_symbind(patches[k], HIP_FUNCTIONS, name, real);
+		if (hip_copies[k].map != map || hip_copies[k].patched.way != PATCH_SYMBIND)
+			continue;
+		patches[k](list);
+		return elf_patch_symbind(list, HIP_FUNCTIONS, name, real);
 	}
 	return NULL;
 }

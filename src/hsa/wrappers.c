@@ -302,10 +302,11 @@ static hsa_status_t hsa_agent_get_info_wrapper(hsa_agent_t agent, int attribute,
 #define COPY 3
 #include "wrappers_copy.inc"
 
-static const struct patch *const patches[HSA_COPIES] = { patches_stub_0, patches_stub_1, patches_stub_2, patches_stub_3 };
+static void (*const patches[HSA_COPIES])(struct patch *) = { patches_stub_0, patches_stub_1, patches_stub_2, patches_stub_3 };
 
 bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 {
+	struct patch list[HSA_FUNCTIONS];
 	unsigned k = 0;
 
 	while (k < HSA_COPIES && hsa_copies[k].map)
@@ -320,7 +321,8 @@ bool hsa_copy_open(struct elf_object *object, struct patch_result *result)
 		elf_object_address(object, "hsa_amd_agent_iterate_memory_pools"),
 		elf_object_address(object, "hsa_amd_memory_pool_get_info"),
 	};
-	hsa_copies[k].patched = elf_patch(object, patches[k], HSA_FUNCTIONS);
+	patches[k](list);
+	hsa_copies[k].patched = elf_patch(object, list, HSA_FUNCTIONS);
 	*result = hsa_copies[k].patched;
 	return true;
 }
@@ -335,9 +337,13 @@ void hsa_copy_close(struct link_map *map)
 
 void *hsa_copy_symbind(struct link_map *map, const char *name, uintptr_t real)
 {
+	struct patch list[HSA_FUNCTIONS];
+
 	for (unsigned k = 0; k < HSA_COPIES; k++) {
-		if (hsa_copies[k].map == map && hsa_copies[k].patched.way == PATCH_SYMBIND)
-			return elf_patch_symbind(patches[k], HSA_FUNCTIONS, name, real);
+		if (hsa_copies[k].map != map || hsa_copies[k].patched.way != PATCH_SYMBIND)
+			continue;
+		patches[k](list);
+		return elf_patch_symbind(list, HSA_FUNCTIONS, name, real);
 	}
 	return NULL;
 }
