@@ -17,7 +17,8 @@
  *
  * N runners, S slots, K requests each, BIG largest request, CR crashes, ST stops; HI scans to the high-water mark; TMO any wait
  * may time out; FAIL the real call may fail; SH the first process has a share from the start; HALF also shares of half of the
- * room; CHG the slot of one that is charged 2 without being asked. BUG_*: broken on purpose, must be found.
+ * room; RAISES false: no new shares; FIRST what does not fit at first is refused; CHG the slot of one that is charged 2 without
+ * being asked. BUG_*: broken on purpose, must be found.
  */
 #ifndef N
 #define N 2          /* runners; each is a sequence of process incarnations */
@@ -128,10 +129,13 @@ inline fit() {
   if :: y>LIMIT -> y=0; revoke(); upper() :: else fi
 }
 #endif
+#ifndef RAISES
+#define RAISES true
+#endif
 /* y: the sum, within the limit; all the room is claimed, or after a revocation all there may be, or nothing */
 inline raise() {
   if
-  :: atomic { y<LIMIT && !raising[s] -> raising[s]=1 };
+  :: atomic { y<LIMIT && !raising[s] && RAISES -> raising[s]=1 };
      if :: atomic { w=LIMIT-y; y=0 }
 #ifdef HALF
      :: atomic { w=(LIMIT-y)/2; y=0 }
@@ -253,6 +257,9 @@ claim:
 #ifdef BUG_KEEP
 #else
        asked[s]=asked[s]-n;
+#endif
+#ifdef FIRST
+       goto refused;
 #endif
        /* refuse without the lock, if nobody who holds bytes is dead */
        do

@@ -7,15 +7,17 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "test/model/ledger.pml"
 
+THREADS = ["-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1", "-DLIMIT=2"]
 SOUND = {
     "one_crash_high_water_mark_slot_reuse": ["-DHI", "-DCR=1"],
     "one_crash_and_calls_that_fail": ["-DFAIL", "-DCR=1"],
-    "two_threads_and_a_process_share_rows": ["-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
+    "two_threads_and_a_process_share_rows": [*THREADS, "-DRAISES=false"],
+    "two_threads_have_a_share_and_a_process_revokes_it": [*THREADS, "-DFIRST"],
+    "three_processes_of_whom_one_has_a_share": ["-DSH", "-DFIRST", "-DN=3", "-DS=3", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
     "one_has_a_share_and_one_crash": ["-DSH", "-DHI", "-DCR=1"],
-    "one_has_a_share_and_each_asks_twice": ["-DSH", "-DK=2", "-DCR=0"],
+    "one_has_a_share_and_each_asks_twice": ["-DSH", "-DHALF", "-DK=2", "-DCR=0"],
     "one_has_a_share_a_stop_for_ever_and_every_wait_may_time_out": ["-DSH", "-DTMO", "-DST=1", "-DCR=0"],
     "one_has_a_share_and_a_crash_while_every_wait_may_time_out": ["-DSH", "-DTMO", "-DCR=1"],
-    "one_has_a_share_and_there_are_smaller_ones": ["-DHALF", "-DSH", "-DK=2", "-DCR=0", "-DLIMIT=4"],
     "one_is_charged_without_being_asked": ["-DCHG=2", "-DS=3", "-DSH", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
 }
 BROKEN = {
@@ -28,8 +30,7 @@ BROKEN = {
     "a_revoked_share_is_written_again": ["-DBUG_SHARE_RESTORED", "-DSH", "-DK=2", "-DCR=0"],
     "rows_are_not_read_again_after_a_revocation": ["-DBUG_REVOKE_UNSEEN", "-DSH", "-DCR=0"],
     "a_charge_leaves_the_shares": ["-DBUG_CHARGE_KEEPS", "-DCHG=2", "-DS=3", "-DSH", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
-    "another_thread_uses_a_share_before_the_look": ["-DBUG_SHARE_UNPROVEN", "-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1",
-                                                    "-DLIMIT=2"],
+    "another_thread_uses_a_share_before_the_look": ["-DBUG_SHARE_UNPROVEN", *THREADS, "-DFIRST"],
 }
 
 

@@ -12,8 +12,7 @@ SOURCE = ROOT / "src/multiprocess/hip_multiprocess_memory_limit.c"
 BUILD = ROOT / "build/test/ledger"
 FREESTANDING = ("-ffreestanding -nostdlib -fPIC -fvisibility=hidden -fno-stack-protector -ftls-model=initial-exec "
                 "-Wall -Wextra -Werror -std=gnu11 -O2").split()
-UNITS = ["test_reserve", "test_shrreg", "test_init", "test_retry", "test_ledger_file", "test_ledger_scale",
-         "test_ledger_identity", "test_ledger_view",
+UNITS = ["test_ledger_file", "test_ledger_scale", "test_ledger_identity", "test_ledger_view",  # the others: test_units.py
          *(pytest.param(f"crash/test_ledger_{name}", marks=pytest.mark.slow) for name in ("crash", "storm"))]
 
 
@@ -51,12 +50,6 @@ def test_it_holds_under_the_address_and_undefined_behaviour_sanitizers(unit):
 @pytest.mark.parametrize("unit", ["test_reserve", "test_init"])
 def test_it_holds_under_the_thread_sanitizer(unit):
     passes(build(unit, "-O1", "-g", "-fsanitize=thread", suffix="-tsan"))
-
-
-@pytest.mark.parametrize("unit", ["test_reserve", "test_shrreg", "test_init", "test_retry"])
-def test_the_documented_command_builds_it_from_the_root(unit, tmp_path):
-    run("gcc", "-O2", "-pthread", "-o", tmp_path / unit, f"test/{unit}.c",
-        "src/multiprocess/hip_multiprocess_memory_limit.c", cwd=ROOT)
 
 
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
