@@ -94,6 +94,17 @@ TEST(a_name_is_in_demand_if_an_object_has_a_symbol_of_it_whichever_its_hash_tabl
 	}
 }
 
+TEST(an_object_with_very_many_names_of_its_own_to_read_brings_everything_into_demand)
+{
+	static Elf64_Sym symbols[SYMBOLS_MANY + 1]; /* all without a name */
+	struct elf_object object = {.symbols = symbols, .strings = "", .strings_size = 1};
+
+	object.symbols_end = &symbols[SYMBOLS_MANY];
+	CHECK_EQ(demand_of_object(&object), 0);
+	object.symbols_end = &symbols[SYMBOLS_MANY + 1];
+	CHECK_EQ(demand_of_object(&object), EVERYTHING);
+}
+
 /* A linker writes so where an object exports nothing. */
 TEST(names_are_found_beside_an_empty_gnu_hash_table)
 {

@@ -46,7 +46,7 @@ static const char names[NAME_COUNT][16] = {
 #define EVERYTHING (~0u)
 #define BIT(n) (1u << ((n) & 31))
 
-enum { SYMBOLS_FEW = 256 };
+enum { SYMBOLS_FEW = 256, SYMBOLS_MANY = 1024 };
 
 _Static_assert(NAME_COUNT <= 32, "a bit for each name");
 
@@ -148,14 +148,18 @@ static uint32_t demand_in_hash(const struct elf_object *object)
 	return found;
 }
 
-/* A large table is read up to where the hash table begins, which then answers for the rest. */
+/* A large table is read up to where the hash table begins, which then answers for the rest. To read very many takes longer than
+ * to bind everything. */
 static uint32_t demand_of_object(const struct elf_object *object)
 {
 	uint64_t end = symbols_end(object), first = first_hashed(object);
+	bool is_hashed = first > 1 && first < end && end > SYMBOLS_FEW;
 
-	if (first <= 1 || first >= end || end <= SYMBOLS_FEW)
-		return demand_in_table(object, end);
-	return demand_in_table(object, first) | demand_in_hash(object);
+	if (is_hashed)
+		end = first;
+	if (end > SYMBOLS_MANY)
+		return EVERYTHING;
+	return demand_in_table(object, end) | (is_hashed ? demand_in_hash(object) : 0);
 }
 
 bool demand_has(const char *name)
