@@ -5,7 +5,7 @@
 #include "../sys/spin.h"
 
 enum {
-	SHARD_BITS = 5,
+	SHARD_BITS = 4,
 	SHARDS = 1 << SHARD_BITS,
 	FIRST_CAPACITY = 256, /* one page */
 	HUGE_BYTES = 2 << 20,
@@ -100,9 +100,18 @@ static inline __attribute__((always_inline)) struct entry *place_of(struct shard
 	return &s->entries[i];
 }
 
+/* The next size. A large table consists of whole huge pages. */
+static uint64_t larger_than(uint64_t capacity)
+{
+	const uint64_t huge = HUGE_BYTES / sizeof(struct entry);
+	uint64_t more = capacity ? capacity / 4 * 5 : FIRST_CAPACITY;
+
+	return more < 5 * huge ? more : more / huge * huge;
+}
+
 static __attribute__((noinline)) bool grow(struct shard *s)
 {
-	struct shard larger = { .capacity = s->capacity ? s->capacity / 4 * 5 : FIRST_CAPACITY };
+	struct shard larger = { .capacity = larger_than(s->capacity) };
 	struct entry *e = s->entries;
 
 	larger.entries = entries_new(larger.capacity);
