@@ -389,12 +389,30 @@ static void clear_now(struct state *state)
 	}
 }
 
+/* What a release or a burial left that was cut off by death: the ended hold nothing, and what nobody holds is free. */
+static void mend(struct state *state, struct state_extent *extent)
+{
+	int heir;
+
+	for (int i = 0; i < MAX_PROCESSES; i++)
+		if (state->process[i].status != PROCESS_ALIVE)
+			extent->holders[i / 64] &= ~(1ull << i % 64);
+	heir = first_holder(extent);
+	if (heir < 0)
+		extent->size = 0;
+	else if (state->process[extent->creator].status != PROCESS_ALIVE)
+		extent->creator = (uint16_t)heir;
+}
+
 void state_recount_locked(struct state *state)
 {
 	clear_now(state);
-	for (uint32_t row = 0; row < state->extents_high; row++)
+	for (uint32_t row = 0; row < state->extents_high; row++) {
+		if (state->extent[row].size)
+			mend(state, &state->extent[row]);
 		if (state->extent[row].size)
 			charge(state, &state->extent[row]);
+	}
 }
 
 bool state_is_valid_locked(struct state *state)

@@ -1,5 +1,6 @@
-/* A process dies with the oracle's lock held, between an extent and its gauges. Says "ok" when the next owner finds sums
- * that agree. argv[1]: a file to use as the oracle. */
+/* A process dies with the oracle's lock held: between an extent and its gauges, in a release whose hold is gone, in a
+ * burial that has just begun. Says "ok" when the next owner finds sums that agree and nothing that nobody holds.
+ * argv[1]: a file to use as the oracle. */
 #include "../../softgpu/kfd/real.c"
 #include "../../softgpu/kfd/state.c"
 
@@ -8,12 +9,42 @@
 #undef NDEBUG
 #include <assert.h>
 
+static struct state *state;
+
+/* Has a child do so and die, and takes the lock over. */
+static void die_after(void (*what)(int row), int row)
+{
+	if (!fork()) {
+		state_lock(state);
+		what(row);
+		_exit(0);
+	}
+	wait(NULL);
+	state_lock(state);
+	assert(state_is_valid_locked(state));
+}
+
+static void grow(int row)
+{
+	state->extent[row].size += 4096;
+}
+
+static void let_go(int row)
+{
+	state->extent[row].holders[0] = 0;
+}
+
+static void end_its_creator(int row)
+{
+	state->process[state->extent[row].creator].status = PROCESS_ENDED;
+}
+
 int main(int argc, char **argv)
 {
-	struct state *state = argc == 2 ? state_open(argv[1]) : NULL;
-	struct state_identity self = state_self();
-	int process, row;
+	struct state_identity self = state_self(), other = {.pid = 1};
+	int process, heir, row, shared;
 
+	state = argc == 2 ? state_open(argv[1]) : NULL;
 	assert(state);
 	state_lock(state);
 	state->cards = 1;
@@ -22,15 +53,21 @@ int main(int argc, char **argv)
 	assert(!state_take_locked(state, process, 0, 1 << 20, true, KIND_USER, &row));
 	assert(state_is_valid_locked(state));
 	state_unlock(state);
-	if (!fork()) {
-		state_lock(state);
-		state->extent[row].size += 4096; /* as if in the middle of a change */
-		_exit(0);
-	}
-	wait(NULL);
-	state_lock(state);
-	assert(state_is_valid_locked(state));
+	die_after(grow, row);
 	assert(state->card[0].used.now == (1 << 20) + 4096);
+	state_unlock(state);
+	die_after(let_go, row);
+	assert(state->card[0].used.now == 0);
+
+	heir = state_claim_locked(state, &other, NULL, NULL);
+	assert(heir != process);
+	assert(!state_take_locked(state, process, 0, 1 << 20, true, KIND_USER, &row));
+	assert(!state_take_locked(state, process, 0, 2 << 20, true, KIND_USER, &shared));
+	state_hold_locked(state, shared, heir);
+	state_unlock(state);
+	die_after(end_its_creator, row);
+	assert(state->card[0].used.now == 2 << 20);
+	assert(state->process[heir].total[0].now == 2 << 20);
 	state_unlock(state);
 	puts("ok");
 	return 0;
