@@ -6,9 +6,11 @@ import pytest
 from conftest import BUILD, LIBRARY, MIB, ROOT, compile_c
 from card import EMULATION, assert_books_are_true, end, pod_on, said  # noqa: F401
 
+pytestmark = pytest.mark.xdist_group("programs-5.7")
+
 
 def start(pod, program, *arguments, limit, audit=True):
-    root = subprocess.run([ROOT / "test" / "card" / "opencl"], check=True, capture_output=True, text=True).stdout.strip()
+    root = subprocess.run([ROOT / "test" / "real" / "programs", "5.7"], check=True, capture_output=True, text=True).stdout.strip()
     libs = f"{root}/usr/lib/x86_64-linux-gnu"
     vendors = pod.folder / "vendors"
     vendors.mkdir(exist_ok=True)

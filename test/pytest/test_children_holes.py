@@ -13,6 +13,7 @@ sys.path.insert(0, str(TOP / "test" / "children"))
 import pods  # noqa: E402
 from pods import AT, CARD, KEPT, LIBRARY_AT, PATH, SPECIFICATION  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("children")
 CHILD = f"{AT}/child"
 
 
