@@ -9,12 +9,11 @@ MODEL = ROOT / "test/model/ledger.pml"
 
 THREADS = ["-DTH", "-DN=3", "-DS=2", "-DCR=0", "-DBIG=1", "-DLIMIT=2"]
 SOUND = {
-    "one_crash_high_water_mark_slot_reuse": ["-DHI", "-DCR=1"],
-    "one_crash_and_calls_that_fail": ["-DFAIL", "-DCR=1"],
+    "one_crash_high_water_mark_slot_reuse_and_calls_that_fail": ["-DHI", "-DFAIL", "-DCR=1"],
     "two_threads_and_a_process_share_rows": [*THREADS, "-DRAISES=false"],
     "two_threads_have_a_share_and_a_process_revokes_it": [*THREADS, "-DFIRST"],
     "three_processes_of_whom_one_has_a_share": ["-DSH", "-DFIRST", "-DN=3", "-DS=3", "-DCR=0", "-DBIG=1", "-DLIMIT=2"],
-    "one_has_a_share_and_one_crash": ["-DSH", "-DHI", "-DCR=1"],
+    "one_has_a_share_and_one_crash": ["-DSH", "-DHI", "-DFAIL", "-DCR=1"],
     "one_has_a_share_and_each_asks_twice": ["-DSH", "-DHALF", "-DK=2", "-DCR=0"],
     "one_has_a_share_a_stop_for_ever_and_every_wait_may_time_out": ["-DSH", "-DTMO", "-DST=1", "-DCR=0"],
     "one_has_a_share_and_a_crash_while_every_wait_may_time_out": ["-DSH", "-DTMO", "-DCR=1"],
