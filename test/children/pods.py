@@ -49,6 +49,7 @@ def make_programs():
         if mark.exists() and mark.stat().st_mtime >= newest:
             return folder
         compile_child("child.c", folder / "child")
+        compile_child("by_hand.c", folder / "by_hand")
         compile_child("raw.c", folder / "raw")
         compile_child("raw.c", folder / "raw_static", "-static", libraries=False)
         compile_child("start.c", folder / "start", "-static", libraries=False)

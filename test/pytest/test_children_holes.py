@@ -24,7 +24,7 @@ def pod():
         yield pod
 
 
-@pytest.mark.parametrize("program", ("raw", "raw_static", "raw_musl"))
+@pytest.mark.parametrize("program", ("raw", "raw_static", "raw_musl", "by_hand"))
 def test_known_hole_what_such_a_program_starts_has_no_limit_without_the_guard(pod, program):
     assert pod.says([f"{AT}/{program}", CHILD], SPECIFICATION) == CARD
 
@@ -81,5 +81,5 @@ def unwatched(sysroot):
 
 def test_every_hole_here_has_a_line_in_the_document():
     text = (TOP / "docs" / "children.md").read_text()
-    for word in ("static", "musl", "system call", "ptrace", "pid namespace", "HIP_DEVICE_MEMORY_SHARED_CACHE", "AT_SECURE", "dmem"):
+    for word in ("static", "musl", "system call", "symbol table", "ptrace", "pid namespace", "HIP_DEVICE_MEMORY_SHARED_CACHE", "AT_SECURE", "dmem"):
         assert re.search(word, text), word
