@@ -96,16 +96,17 @@ static enum ledger_outcome reserve_queued(struct ledger *l, const struct rows *b
 	bool is_private = lock == INT32_MAX, is_reaped = is_private;
 	CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, is_private ? -1 : lock);
 	enum ledger_outcome refusal;
+	struct rows_sum sum;
 
 	TESTPOINT(reserve_queued);
 	rows_announce(b, n);
 	TESTPOINT(reserve_queued_announced);
 	for (unsigned round = 0;; round++) {
-		if (rows_fit(b))
+		if (rows_fit(b, NULL, &sum))
 			return LEDGER_GRANTED;
 		if (!is_private)
 			is_reaped = reap_in_queue(b, &judge, lock);
-		if (!is_reaped && rows_fit_living(b, &judge))
+		if (!is_reaped && rows_fit(b, &judge, &sum))
 			return LEDGER_GRANTED;
 		refusal = is_reaped || !rows_have_dead(b, &judge) ? rows_refusal(b, n) : LEDGER_GRANTED;
 		if (refusal == LEDGER_GRANTED && ledger_now_ns() > deadline_ns)
@@ -128,9 +129,10 @@ static enum ledger_outcome reserve_unlocked(struct ledger *l, const struct rows 
 	for (unsigned round = 0;; round++) {
 		CLEANUP_JUDGE struct judge judge = judge_init(l->state.space, &l->state.place, -1);
 		enum ledger_outcome refusal;
+		struct rows_sum sum;
 
 		rows_announce(b, n);
-		if (rows_fit_living(b, &judge))
+		if (rows_fit(b, &judge, &sum))
 			return LEDGER_GRANTED;
 		rows_withdraw(b, n);
 		refusal = rows_have_dead(b, &judge) ? LEDGER_GRANTED : rows_refusal(b, n);
@@ -204,7 +206,7 @@ static void share_raise(struct ledger *l, const struct rows *b, const struct row
 	written = share | SHARE_UNPROVEN;
 	atomic_store(&b->mine->share, written);
 	TESTPOINT(share_written);
-	if (rows_sum(b).claimed > b->limit)
+	if (rows_sum(b, NULL).claimed > b->limit)
 		share = 0;
 	atomic_compare_exchange_strong(&b->mine->share, &written, share);
 	atomic_fetch_and(&l->state.raising[b->book], ~bit);
@@ -215,7 +217,7 @@ static __attribute__((noinline)) enum ledger_outcome reserve_beyond_share(struct
 {
 	struct rows_sum sum;
 
-	if (__builtin_expect(rows_fit_sum(&b, &sum), 1)) {
+	if (__builtin_expect(rows_fit(&b, NULL, &sum), 1)) {
 		if (b.limit != ROWS_NO_LIMIT)
 			share_raise(l, &b, &sum);
 		return LEDGER_GRANTED;
@@ -281,7 +283,7 @@ void ledger_charge(struct ledger *l, unsigned device, enum ledger_book book, uin
 	if (is_countable(device, book, n) && rows_find(l, device, book, &b)) {
 		rows_announce(&b, n);
 		TESTPOINT(charge_announced);
-		if (b.limit != ROWS_NO_LIMIT && !rows_share_covers(&b) && rows_sum(&b).claimed > b.limit)
+		if (b.limit != ROWS_NO_LIMIT && !rows_share_covers(&b) && rows_sum(&b, NULL).claimed > b.limit)
 			rows_revoke(&b);
 		atomic_fetch_add(&b.mine->granted, n);
 	}

@@ -107,16 +107,6 @@ static inline void rows_sum_add(struct rows_sum *sum, struct region_row *row)
 	sum->claimed += asked > claimed ? asked : claimed;
 }
 
-static inline struct rows_sum rows_sum(const struct rows *b)
-{
-	unsigned top = region_high(b->region);
-	struct rows_sum sum = {0};
-
-	for (unsigned i = 0; i < top; i++)
-		rows_sum_add(&sum, row_of(b, i));
-	return sum;
-}
-
 /* Never more than was committed at the moment between the two passes. */
 static inline int64_t rows_lower(const struct rows *b)
 {
@@ -136,23 +126,20 @@ static inline bool row_is_of_the_dead(const struct rows *b, struct judge *judge,
 	return i != b->slot && ident && slot_is_dead(judge, b->region, i, ident);
 }
 
-/* As rows_sum() without the dead, for want of the lock under which they could be reaped. The identity is
- * read before the row and once more after it (slot_is_dead), so a row is left out only if it was the dead
- * one's. */
-static inline struct rows_sum rows_sum_living(const struct rows *b, struct judge *judge)
+/* judge: not NULL to leave out the dead, for want of the lock under which they could be reaped. The identity is then read
+ * before the row and once more after it (slot_is_dead), so a row is left out only if it was the dead one's. */
+static inline struct rows_sum rows_sum(const struct rows *b, struct judge *judge)
 {
 	unsigned top = region_high(b->region);
 	struct rows_sum sum = {0};
 
 	for (unsigned i = 0; i < top; i++) {
-		uint64_t ident = atomic_load(&b->region->slot[i].ident);
-		struct rows_sum one = {0};
+		uint64_t ident = judge ? atomic_load(&b->region->slot[i].ident) : 0;
+		struct rows_sum with = sum;
 
-		rows_sum_add(&one, row_of(b, i));
-		if (one.claimed && !row_is_of_the_dead(b, judge, i, ident)) {
-			sum.asked += one.asked;
-			sum.claimed += one.claimed;
-		}
+		rows_sum_add(&with, row_of(b, i));
+		if (!judge || with.claimed == sum.claimed || !row_is_of_the_dead(b, judge, i, ident))
+			sum = with;
 	}
 	return sum;
 }
@@ -192,21 +179,20 @@ static inline void rows_withdraw(const struct rows *b, uint64_t n)
 	atomic_fetch_sub(b->own, n);
 }
 
-/* Everybody's, at any time: it costs its owner one look at all rows. */
+/* At any time: it costs its owner one look at all rows. */
+static inline void row_revoke(struct region_row *row)
+{
+	if (atomic_load(&row->share))
+		atomic_store(&row->share, 0);
+}
+
 static inline void rows_revoke(const struct rows *b)
 {
 	unsigned top = region_high(b->region);
 
-	for (unsigned i = 0; i < top; i++) {
-		if (atomic_load(&row_of(b, i)->share))
-			atomic_store(&row_of(b, i)->share, 0);
-	}
+	for (unsigned i = 0; i < top; i++)
+		row_revoke(row_of(b, i));
 	TESTPOINT(shares_revoked);
-}
-
-static inline bool rows_own_fits(const struct rows *b)
-{
-	return (int64_t)atomic_load(b->own) <= b->own_bound;
 }
 
 /* Nobody else need be looked at: all have counted this much since it was found to fit. The announcement came first, so
@@ -219,43 +205,20 @@ static inline bool rows_share_covers(const struct rows *b)
 	return row_asked(b->mine) <= share && share <= b->limit && own <= b->limit && own <= b->own_bound;
 }
 
-/* What has been announced against the limit. */
-static inline bool rows_fit_sum(const struct rows *b, struct rows_sum *sum)
+/* Whether what has been announced is within both limits; *sum is of the pod's, where it has one. judge: see rows_sum(). */
+static inline bool rows_fit(const struct rows *b, struct judge *judge, struct rows_sum *sum)
 {
-	if (!rows_own_fits(b))
+	if ((int64_t)atomic_load(b->own) > b->own_bound)
 		return false;
 	if (b->limit == ROWS_NO_LIMIT)
 		return true;
-	*sum = rows_sum(b);
+	*sum = rows_sum(b, judge);
 	if (sum->claimed > b->limit && sum->asked <= b->limit) {
 		rows_revoke(b);
-		*sum = rows_sum(b);
+		*sum = rows_sum(b, judge);
 		sum->is_revoked = true;
 	}
 	return sum->claimed <= b->limit;
-}
-
-static inline bool rows_fit(const struct rows *b)
-{
-	struct rows_sum sum;
-
-	return rows_fit_sum(b, &sum);
-}
-
-static inline bool rows_fit_living(const struct rows *b, struct judge *judge)
-{
-	struct rows_sum sum;
-
-	if (!rows_own_fits(b))
-		return false;
-	if (b->limit == ROWS_NO_LIMIT)
-		return true;
-	sum = rows_sum_living(b, judge);
-	if (sum.claimed > b->limit && sum.asked <= b->limit) {
-		rows_revoke(b);
-		sum = rows_sum_living(b, judge);
-	}
-	return sum.claimed <= b->limit;
 }
 
 /* The outcome of a request for n that cannot be granted whatever is in flight; LEDGER_GRANTED: it may still

@@ -14,8 +14,7 @@ static inline void row_reap_locked(struct region_row *row)
 {
 	uint64_t asked = atomic_load(&row->asked);
 
-	if (atomic_load(&row->share))
-		atomic_store(&row->share, 0);
+	row_revoke(row);
 	if (asked == atomic_load(&row->gone) && asked == atomic_load(&row->granted))
 		return;
 	atomic_store(&row->gone, asked);
