@@ -21,7 +21,6 @@ struct shard {
 	_Alignas(64) uint32_t lock;
 	uint64_t count; /* written under the lock, read by tracker_count without */
 	uint64_t capacity;
-	uint64_t most; /* entries, before it grows */
 	struct entry *entries;
 };
 
@@ -125,7 +124,6 @@ static __attribute__((noinline)) bool grow(struct shard *s)
 		sys_munmap(s->entries, s->capacity * sizeof(struct entry));
 	s->entries = larger.entries;
 	s->capacity = larger.capacity;
-	s->most = larger.capacity / 20 * 13;
 	return true;
 }
 
@@ -177,7 +175,7 @@ struct tracker *tracker_at(struct tracker **where)
 /* Where an entry of that key and class is or may be put; NULL: there is no memory for one more. */
 static inline __attribute__((always_inline)) struct entry *place_for(struct shard *s, uint64_t hash, uint64_t key, unsigned class)
 {
-	if (__builtin_expect(s->count >= s->most, 0) && !grow(s))
+	if (__builtin_expect(s->count >= s->capacity / 20 * 13, 0) && !grow(s))
 		return NULL;
 	return place_of(s, hash, key, 1u << class);
 }
