@@ -156,8 +156,10 @@ static int fake_spawn(void *pid, const char *path, const void *actions, const vo
 
 static void wrap_fakes(void)
 {
+	struct elf_object object;
+
 	for (struct link_map *map = dlopen(NULL, RTLD_LAZY); map && !program_libc.setenv; map = map->l_next)
-		program_libc_objopen(map, 0);
+		program_libc_objopen(map, elf_object_load(&object, map) ? &object : NULL, 0);
 	originals[EXEC_execve] = originals[EXEC_execvpe] = (void *)fake_execve;
 	originals[EXEC_posix_spawn] = older_spawn = (void *)fake_spawn;
 	memset(&seen, 0, sizeof seen);

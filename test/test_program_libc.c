@@ -15,6 +15,14 @@
 extern char **environ;
 static char **environ_at_start;
 
+/* As la_objopen does it. */
+static void open_one(struct link_map *map, long namespace)
+{
+	struct elf_object object;
+
+	program_libc_objopen(map, elf_object_load(&object, map) ? &object : NULL, namespace);
+}
+
 /* What ld.so would have told: the main program first, then everything else. */
 static void open_all(void)
 {
@@ -23,7 +31,7 @@ static void open_all(void)
 	if (!done++)
 		environ_at_start = environ;
 	for (struct link_map *map = dlopen(NULL, RTLD_LAZY); done == 1 && map; map = map->l_next)
-		program_libc_objopen(map, 0);
+		open_one(map, 0);
 }
 
 TEST(an_object_in_another_namespace_is_not_the_programs)
@@ -31,7 +39,7 @@ TEST(an_object_in_another_namespace_is_not_the_programs)
 	struct link_map *map = dlopen(NULL, RTLD_LAZY);
 
 	for (; map; map = map->l_next)
-		program_libc_objopen(map, 1);
+		open_one(map, 1);
 	CHECK(program_libc.setenv == NULL);
 	CHECK(program_live_environment() == NULL);
 	CHECK(program_setenv("AMVGPU_TEST", "1") == -ENOSYS);
@@ -41,7 +49,7 @@ TEST(the_initial_block_is_known_after_the_first_object)
 {
 	environ_at_start = environ;
 	CHECK(program_initial_environment() == NULL && program_auxv() == NULL);
-	program_libc_objopen(dlopen(NULL, RTLD_LAZY), 0);
+	open_one(dlopen(NULL, RTLD_LAZY), 0);
 	CHECK(program_initial_environment() == (const char *const *)environ_at_start);
 	CHECK(strstr(program_initial_arguments()[0], program_invocation_short_name) != NULL);
 }

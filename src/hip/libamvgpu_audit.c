@@ -159,7 +159,7 @@ static void warn_exec(const struct link_map *map)
 static void open_base(struct elf_object *object, struct patch_batch *batch)
 {
 	static struct patch_result unused;
-	bool is_libc = elf_object_find(object, "__libc_start_main", NULL) != NULL;
+	bool is_libc = elf_object_is_libc(object);
 
 	keep_init();
 	guard_objopen(object);
@@ -213,7 +213,7 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 	bool is_hip, is_hsa, is_read = elf_object_load(&object, map);
 
 	(void)cookie; /* stays the link_map, as ld.so set it */
-	program_libc_opened(map, is_read ? &object : NULL, namespace);
+	program_libc_objopen(map, is_read ? &object : NULL, namespace);
 	note_demand(map, is_read ? &object : NULL);
 	if (!is_read)
 		return 0;

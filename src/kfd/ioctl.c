@@ -411,7 +411,7 @@ void ioctl_objopen(struct elf_object *object, struct patch_batch *batch)
 		remember_rocm(object);
 	if (!elf_object_find(object, "ioctl", NULL))
 		return;
-	if (!elf_object_find(object, "__libc_start_main", NULL))
+	if (!elf_object_is_libc(object))
 		topology_objopen(object);
 	while (k < IOCTL_COPIES && copies[k].map)
 		k++;

@@ -209,7 +209,7 @@ static bool dynamic_load(struct elf_object *object)
 
 static void object_init(struct elf_object *object, struct link_map *map)
 {
-	__builtin_memset(object, 0, offsetof(struct elf_object, segments));
+	bytes_clear(object, offsetof(struct elf_object, segments));
 	object->map = map;
 	object->base = map->l_addr;
 	object->soname = "";

@@ -65,6 +65,9 @@ unsigned elf_object_definitions(const struct elf_object *object, const char *nam
 /* The first symbol called name that a hash table leads to, defined or not, or NULL. */
 const Elf64_Sym *elf_object_symbol(const struct elf_object *object, const char *name);
 
+/* Whether it is a libc of glibc's: what starts programs is defined there. */
+bool elf_object_is_libc(const struct elf_object *object);
+
 /* The run-time address of the first definition of name, or NULL. An IFUNC has none before relocation. */
 void *elf_object_address(const struct elf_object *object, const char *name);
 

@@ -202,6 +202,11 @@ unsigned elf_object_definitions(const struct elf_object *object, const char *nam
 	return count;
 }
 
+bool elf_object_is_libc(const struct elf_object *object)
+{
+	return elf_object_find(object, "__libc_start_main", NULL) != NULL;
+}
+
 void *elf_object_address(const struct elf_object *object, const char *name)
 {
 	const Elf64_Sym *symbol = NULL;

@@ -416,7 +416,7 @@ static void open_libpthread(struct patch_batch *batch, struct patch_result *resu
 
 void exec_objopen(struct elf_object *object, struct patch_batch *batch, struct patch_result *result)
 {
-	if (exec_keep_is_on() && elf_object_find(object, "__libc_start_main", NULL))
+	if (exec_keep_is_on() && elf_object_is_libc(object))
 		open_libc(object, batch, result);
 	else if (exec_keep_is_on() && text_equal(object->soname, "libpthread.so.0"))
 		open_libpthread(batch, result);

@@ -75,7 +75,7 @@ static void find_functions(const struct elf_object *object)
 #undef FIND
 }
 
-void program_libc_opened(struct link_map *map, const struct elf_object *object, long namespace)
+void program_libc_objopen(struct link_map *map, const struct elf_object *object, long namespace)
 {
 	if (namespace != NAMESPACE_BASE)
 		return;
@@ -85,18 +85,11 @@ void program_libc_opened(struct link_map *map, const struct elf_object *object, 
 		find_initial_block(program.main_map);
 		find_parts();
 	}
-	if (program.has_libc || !object || !elf_object_address(object, "__libc_start_main"))
+	if (program.has_libc || !object || !elf_object_is_libc(object))
 		return;
 	find_functions(object);
 	program.libc_environ = find_environ(object);
 	program.has_libc = true;
-}
-
-void program_libc_objopen(struct link_map *map, long namespace)
-{
-	struct elf_object object;
-
-	program_libc_opened(map, elf_object_load(&object, map) ? &object : NULL, namespace);
 }
 
 const char *const *program_initial_arguments(void)

@@ -29,11 +29,9 @@ struct program_libc {
  * not in a vfork child: malloc and locks. */
 extern struct program_libc program_libc __attribute__((visibility("hidden")));
 
-/* To be called by la_objopen for every object, before it is patched, with the Lmid_t it got. Under the loader
- * lock. */
-void program_libc_objopen(struct link_map *map, long namespace);
-/* The same with what elf_object_load made of map, or NULL. */
-void program_libc_opened(struct link_map *map, const struct elf_object *object, long namespace);
+/* To be called by la_objopen for every object, before it is patched, with what elf_object_load made of map, or
+ * NULL, and the Lmid_t it got. Under the loader lock. */
+void program_libc_objopen(struct link_map *map, const struct elf_object *object, long namespace);
 
 /* The main program at a fixed address, which elf_object_load cannot read. False: map is something else. */
 bool program_main_load(struct elf_object *object, struct link_map *map);

@@ -47,10 +47,7 @@ static inline void bytes_copy(void *to, const void *from, size_t size)
 
 static inline void bytes_clear(void *to, size_t size)
 {
-	volatile unsigned char *t = to;
-
-	while (size--)
-		*t++ = 0;
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(0) : "memory"); /* no loop to make a memset of */
 }
 
 /* Reads decimal digits at *s into *value and moves *s behind them. False: no digit, or more than 64 bits. */

@@ -55,12 +55,13 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 	struct elf_object object;
 	struct patch list[ROUTE_ROWS];
 	unsigned copy = 0;
+	bool is_read = elf_object_load(&object, map);
 
-	program_libc_objopen(map, namespace);
+	program_libc_objopen(map, is_read ? &object : NULL, namespace);
 	*cookie = COPIES;
 	while (copy < COPIES && results[copy].way)
 		copy++;
-	if (copy < COPIES && elf_object_load(&object, map) && elf_object_address(&object, "hipModuleLoad")) {
+	if (copy < COPIES && is_read && elf_object_address(&object, "hipModuleLoad")) {
 		list_fill(list, copy);
 		results[copy] = elf_patch(&object, list, ROUTE_ROWS);
 		*cookie = copy;

@@ -52,7 +52,7 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *co
 	bool is_read = elf_object_load(&object, map);
 
 	(void)cookie;
-	program_libc_objopen(map, namespace);
+	program_libc_objopen(map, is_read ? &object : NULL, namespace);
 	if (!is_initialised)
 		keep_own();
 	is_initialised = true;
